@@ -1,7 +1,11 @@
 //! Views of tensors made contiguous at the speed of memory.
 
+#[cfg(feature = "npy")]
+pub mod dtype;
 pub mod error;
 pub mod layout;
+#[cfg(feature = "npy")]
+pub mod npy;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -1,0 +1,1 @@
+//! `.npy` files in and out: the header, the mapped input, the atomic output.
