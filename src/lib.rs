@@ -4,6 +4,7 @@
 pub mod dtype;
 pub mod error;
 pub mod layout;
+pub mod machine;
 #[cfg(feature = "npy")]
 pub mod npy;
 

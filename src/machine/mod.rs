@@ -1,0 +1,13 @@
+//! What the program knows of the machine it runs on.
+//!
+//! [`topology`], [`caches`], [`pages`] and [`fingerprint`] are read by the copy engine and are always
+//! compiled; everything else is part of the instruments. Unknown stays unknown (`None`): whoever has
+//! to decide all the same takes a documented default and says "assumed".
+
+pub mod caches;
+mod cpuid;
+mod cpulist;
+pub mod fingerprint;
+pub mod pages;
+mod sysfs;
+pub mod topology;
