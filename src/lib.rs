@@ -1,5 +1,7 @@
 //! Views of tensors made contiguous at the speed of memory.
 
+#[cfg(feature = "instruments")]
+pub mod bench;
 #[cfg(feature = "npy")]
 pub mod dtype;
 pub mod error;

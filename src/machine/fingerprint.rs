@@ -44,6 +44,10 @@ pub struct Fingerprint {
     pub cpus: Option<usize>,
     /// Online physical cores.
     pub cores: Option<usize>,
+    /// Fields of another version, kept and not compared.
+    #[cfg(any(feature = "instruments", feature = "profile"))]
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Fingerprint {
@@ -76,6 +80,8 @@ impl Fingerprint {
             huge_mode: Pages::host().huge_mode,
             cpus: known(topology.cpus.len()),
             cores: known(cores.len()),
+            #[cfg(any(feature = "instruments", feature = "profile"))]
+            extra: serde_json::Map::new(),
         }
     }
 

@@ -88,6 +88,10 @@ pub struct CacheLevel {
     /// Whether it is the last level and so large per visible core that others probably use it too.
     #[cfg_attr(any(feature = "instruments", feature = "profile"), serde(default))]
     pub probably_shared: bool,
+    /// Fields of another version, kept.
+    #[cfg(any(feature = "instruments", feature = "profile"))]
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
 impl CacheLevel {
@@ -104,6 +108,8 @@ impl CacheLevel {
             source,
             disagrees: None,
             probably_shared: false,
+            #[cfg(any(feature = "instruments", feature = "profile"))]
+            extra: serde_json::Map::new(),
         }
     }
 
