@@ -1,8 +1,17 @@
 //! `.npy` files in and out: the header, the mapped input, the atomic output.
 
+mod bands;
 mod descr;
+mod error;
+mod guard;
 mod header;
+mod input;
 mod literal;
+mod output;
 
 pub use descr::Element;
+pub use error::NpyError;
+pub use guard::install_signal_handlers;
 pub use header::{Header, HeaderError};
+pub use input::Input;
+pub use output::Output;

@@ -1,0 +1,73 @@
+//! What can go wrong with a file: one sentence that names the file, the field and what to do.
+
+use super::header::HeaderError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NpyError {
+    /// The file is no `.npy` file that can be read.
+    #[error("{}: {source}", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// The field and what is wrong with it.
+        source: HeaderError,
+    },
+    /// The operating system refused something.
+    #[error("{}: {doing}: {source}; {remedy}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        doing: String,
+        /// The reason of the operating system.
+        source: io::Error,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The path names something that is no regular file, or may not be written.
+    #[error("{}: {reason}", path.display())]
+    Unfit {
+        /// The path.
+        path: PathBuf,
+        /// What it is and what to do.
+        reason: &'static str,
+    },
+}
+
+impl NpyError {
+    /// A short stable name of the reason: `header`, `io` or `target`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Header { .. } => "header",
+            Self::Io { .. } => "io",
+            Self::Unfit { .. } => "file",
+        }
+    }
+
+    /// An error of the operating system, with the remedy that fits it.
+    pub(super) fn io(path: &Path, doing: impl Into<String>, source: io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), doing: doing.into(), remedy: remedy(&source), source }
+    }
+}
+
+/// What helps against an error of the operating system.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space or name a target on another disk"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "raise the file size limit (ulimit -f) or name a target on another disk"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "name a target on a disk that can be written",
+        io::ErrorKind::OutOfMemory => "raise the address space limit (ulimit -v) or work on a smaller view",
+        io::ErrorKind::NotADirectory => "check the path: a part of it is no folder",
+        _ => "check the file and its disk",
+    }
+}
