@@ -138,17 +138,15 @@ pub enum Error {
         /// Why no strides express it.
         reason: String,
     },
-    /// Two logical positions share an index, so the view cannot be written (rule L5).
-    #[error("the view cannot be written: {reason}")]
-    SelfOverlap {
+    /// Two logical positions of a destination share an index (rule L5), or source and destination share
+    /// memory.
+    #[error("{reason}")]
+    Overlap {
         /// The axis that repeats, where there is a single one.
         axis: Option<usize>,
-        /// Why.
+        /// What meets what, and what to do.
         reason: String,
     },
-    /// Source and destination share memory.
-    #[error("source and destination share memory: copy through a buffer of its own")]
-    Overlap,
     /// A slice has the wrong length.
     #[error("the slice holds {got} elements, expected {expected}")]
     LengthMismatch {
@@ -205,8 +203,7 @@ impl Error {
             Self::Window { .. } => "window",
             Self::Rank { .. } => "rank",
             Self::NeedsCopy { .. } => "needs_copy",
-            Self::SelfOverlap { .. } => "self_overlap",
-            Self::Overlap => "overlap",
+            Self::Overlap { .. } => "overlap",
             Self::LengthMismatch { .. } => "length_mismatch",
             Self::ShapeMismatch { .. } => "shape_mismatch",
             Self::Alloc { .. } => "alloc",
