@@ -5,14 +5,20 @@ pub mod bench;
 #[cfg(feature = "npy")]
 pub mod dtype;
 pub mod error;
+pub mod expr;
 pub mod layout;
 pub mod machine;
 #[cfg(feature = "npy")]
 pub mod npy;
+pub mod tensor;
+pub mod view;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 
 pub use error::Error;
-pub use layout::Layout;
+pub use expr::Expr;
+pub use layout::{Layout, share_memory};
+pub use tensor::Tensor;
+pub use view::{BytesView, BytesViewMut, Element, View, ViewMut};

@@ -1,8 +1,8 @@
 //! An owned, aligned, contiguous tensor.
 
+use crate::Error;
 use crate::layout::{Extents, Layout, check_shape};
 use crate::view::{Element, View, ViewMut};
-use crate::{Error, Expr};
 use aligned_vec::{AVec, RuntimeAlign};
 use std::mem::MaybeUninit;
 
@@ -42,7 +42,7 @@ impl<T: Element> Uninit<T> {
         let bytes = numel.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize - HUGE);
         let bytes = bytes.ok_or(Error::Overflow { what: "the size in bytes" })?;
         let align = if bytes >= HUGE { HUGE } else { LINE };
-        let mut data = AVec::new(align.max(align_of::<T>()));
+        let mut data: AVec<T, RuntimeAlign> = AVec::new(align.max(align_of::<T>()));
         data.try_reserve_exact(numel).map_err(|_| Error::Alloc { bytes })?;
         if bytes >= HUGE {
             crate::machine::pages::advise_huge(data.as_mut_ptr().cast(), bytes);
@@ -128,7 +128,7 @@ impl<T: Element> Tensor<T> {
         ViewMut::new(&mut self.data, layout).expect("a tensor holds what its shape says")
     }
 
-    /// The view that an expression names (see [`Expr`]).
+    /// The view that an expression names (see [`Expr`](crate::Expr)).
     ///
     /// # Errors
     /// As [`View::apply`].
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(large.as_slice().as_ptr() as usize % HUGE, 0);
         assert_eq!(Uninit::<f32>::new(&[1 << 62]).err().unwrap().kind(), "overflow");
         assert_eq!(Uninit::<u8>::new(&[1 << 61]).err().unwrap().kind(), "alloc");
-        assert_eq!(Tensor::<u8>::from_slice(&[0, 9], &[]).unwrap().as_slice(), []);
+        assert_eq!(Tensor::<u8>::from_slice(&[0, 9], &[]).unwrap().as_slice(), [0u8; 0]);
         assert_eq!(Tensor::from_slice(&[2], &[1u8]).unwrap_err().kind(), "length_mismatch");
     }
 }

@@ -84,8 +84,7 @@ impl Layout {
 
     /// The layout of one valid box, without mask.
     pub(super) fn part(&self, ranges: &[Range<usize>]) -> Layout {
-        let steps: i128 =
-            ranges.iter().zip(&self.strides).map(|(r, &s)| r.start as i128 * s as i128).sum();
+        let steps: i128 = ranges.iter().zip(&self.strides).map(|(r, &s)| r.start as i128 * s as i128).sum();
         let shape: Extents = super::mask::extents(ranges);
         let strides: Strides =
             self.strides.iter().zip(&shape).map(|(&s, &n)| if n == 1 { 0 } else { s }).collect();
@@ -345,8 +344,8 @@ mod tests {
                         let offset = 30;
                         let layout = Layout::new(&[n, m, 2], &[s, t, 7], offset).unwrap();
                         let mut seen = HashSet::new();
-                        let distinct = (0..layout.numel())
-                            .all(|k| seen.insert(layout.view_at(k).unwrap().unwrap()));
+                        let distinct =
+                            (0..layout.numel()).all(|k| seen.insert(layout.view_at(k).unwrap().unwrap()));
                         assert_eq!(layout.self_overlaps(), !distinct, "{layout:?}");
                     }
                 }

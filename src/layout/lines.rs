@@ -198,7 +198,13 @@ impl Nest {
     }
 
     /// The inner `depth` axes, starting `phase` bytes into line 0.
-    fn block(&self, depth: usize, phase: Count, line: Count, memo: &mut HashMap<(usize, Count), Summary>) -> Summary {
+    fn block(
+        &self,
+        depth: usize,
+        phase: Count,
+        line: Count,
+        memo: &mut HashMap<(usize, Count), Summary>,
+    ) -> Summary {
         if depth == 1 {
             return Summary::run(phase, self.axes[0].0, line);
         }
@@ -207,7 +213,7 @@ impl Nest {
         }
         let (count, stride) = self.axes[depth - 1];
         let period = line / gcd(stride, line);
-        let mut one = |k: Count, memo: &mut HashMap<_, _>| {
+        let one = |k: Count, memo: &mut HashMap<_, _>| {
             let at = phase + k * stride;
             self.block(depth - 1, at % line, line, memo).shifted(at / line)
         };
@@ -272,7 +278,7 @@ fn by_bitmap(nests: &[Nest], line: Count) -> Summary {
     let low = nests.iter().map(|nest| nest.start).min().unwrap_or(0) / line * line;
     let high = nests.iter().map(|nest| nest.start + nest.span(nest.axes.len())).max();
     let high = high.unwrap_or(0);
-    let step = (1 << 23).div_ceil(line) * line;
+    let step = ((1 as Count) << 23).div_ceil(line) * line;
     let mut bits = vec![0u64; step.min(high - low).div_ceil(64) as usize + 1];
     let mut sum = Summary::default();
     let mut at = low;
@@ -331,10 +337,21 @@ mod tests {
     #[test]
     fn counts_agree_with_looking_at_every_byte() {
         let exprs = [
-            "", ".T", "[::2]", "[:, ::3]", "[1:, 1:-1]", "[::-1, ::-2]", "[0].broadcast_to(5, 23)",
-            ".unfold(0, 3, 2)", ".unfold(1, 5, 1)", "[:, ::2].unfold(1, 3, 2)", ".diagonal(2)",
-            ".pad((1, 2), (3, 0))", ".pad((1, 1), (1, 1)).unfold(0, 3, 1).unfold(1, 3, 2)",
-            ".as_strided((4, 5, 6), (7, 3, 2), 1)", ".as_strided((6, 7), (5, 7), 3)",
+            "",
+            ".T",
+            "[::2]",
+            "[:, ::3]",
+            "[1:, 1:-1]",
+            "[::-1, ::-2]",
+            "[0].broadcast_to(5, 23)",
+            ".unfold(0, 3, 2)",
+            ".unfold(1, 5, 1)",
+            "[:, ::2].unfold(1, 3, 2)",
+            ".diagonal(2)",
+            ".pad((1, 2), (3, 0))",
+            ".pad((1, 1), (1, 1)).unfold(0, 3, 1).unfold(1, 3, 2)",
+            ".as_strided((4, 5, 6), (7, 3, 2), 1)",
+            ".as_strided((6, 7), (5, 7), 3)",
         ];
         let base = Layout::row_major(&[17, 23]).unwrap();
         for expr in exprs {

@@ -185,8 +185,7 @@ impl Mask {
             }
             // Canonical: the coefficient of a one-axis constraint is 1 and its range lies in the axis.
             let axis = c.single_axis()?;
-            ranges[axis] =
-                ranges[axis].start.max(c.low as usize)..ranges[axis].end.min(c.high as usize);
+            ranges[axis] = ranges[axis].start.max(c.low as usize)..ranges[axis].end.min(c.high as usize);
         }
         Some(ranges)
     }

@@ -214,7 +214,7 @@ impl Layout {
         }
         let mut shape = Extents::new();
         let mut sources: Vec<Source> = Vec::with_capacity(ndim);
-        let mut keep = |shape: &mut Extents, sources: &mut Vec<Source>, count: usize| {
+        let keep = |shape: &mut Extents, sources: &mut Vec<Source>, count: usize| {
             for _ in 0..count {
                 shape.push(self.shape()[sources.len()]);
                 sources.push(Source::axis(shape.len() - 1));
@@ -268,7 +268,8 @@ impl Layout {
     /// # Errors
     /// `Broadcast` naming the axis that forbids it.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self, Error> {
-        let refuse = |reason: String| Error::Broadcast { from: self.shape().into(), to: shape.into(), reason };
+        let refuse =
+            |reason: String| Error::Broadcast { from: self.shape().into(), to: shape.into(), reason };
         let Some(added) = shape.len().checked_sub(self.ndim()) else {
             return Err(refuse(format!("the target needs at least {} axes", self.ndim())));
         };
@@ -347,7 +348,8 @@ impl Layout {
     /// `Pad` for a wrong number of pairs, `Overflow` when an extent does not fit.
     pub fn pad(&self, widths: &[(usize, usize)]) -> Result<Self, Error> {
         if widths.len() != self.ndim() {
-            let reason = format!("{} pad pairs for {} axes: give one pair per axis", widths.len(), self.ndim());
+            let reason =
+                format!("{} pad pairs for {} axes: give one pair per axis", widths.len(), self.ndim());
             return Err(Error::Pad { reason });
         }
         let mut shape = Extents::new();
@@ -380,8 +382,9 @@ impl Layout {
         let mut items = Vec::with_capacity(self.ndim());
         for (axis, (&(from, to), &extent)) in ranges.iter().zip(self.shape()).enumerate() {
             if from > to || to > extent {
-                let reason =
-                    format!("range ({from}, {to}) leaves axis {axis} of extent {extent}: use 0 <= from <= to <= {extent}");
+                let reason = format!(
+                    "range ({from}, {to}) leaves axis {axis} of extent {extent}: use 0 <= from <= to <= {extent}"
+                );
                 return Err(Error::Shrink { reason });
             }
             items.push(Index::Slice { start: Some(from as isize), stop: Some(to as isize), step: 1 });
@@ -423,7 +426,11 @@ impl Layout {
         let ndim = self.ndim();
         let (a, b) = (resolve_axis(axis1, ndim)?, resolve_axis(axis2, ndim)?);
         if a == b {
-            return Err(Error::Axis { axis: axis2, ndim, reason: "is named twice: a diagonal needs two axes" });
+            return Err(Error::Axis {
+                axis: axis2,
+                ndim,
+                reason: "is named twice: a diagonal needs two axes",
+            });
         }
         let down = if offset < 0 { offset.unsigned_abs() } else { 0 };
         let right = if offset > 0 { offset.unsigned_abs() } else { 0 };

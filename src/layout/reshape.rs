@@ -177,8 +177,7 @@ impl Layout {
         let strides: Strides =
             strides.iter().zip(ranges).map(|(&s, r)| if r.len() == 1 { 0 } else { s }).collect();
         let back: i128 = ranges.iter().zip(&strides).map(|(r, &s)| r.start as i128 * s as i128).sum();
-        let offset =
-            isize::try_from(corner - back).map_err(|_| Error::Overflow { what: "the offset" })?;
+        let offset = isize::try_from(corner - back).map_err(|_| Error::Overflow { what: "the offset" })?;
         let wide = ranges.iter().enumerate().map(|(axis, range)| {
             let mut coefficients: smallvec::SmallVec<[i128; 6]> = smallvec::smallvec![0; shape.len()];
             coefficients[axis] = 1;
@@ -194,9 +193,10 @@ impl Layout {
 
     /// Position number of the first (or last) corner of a box.
     fn ravel(&self, ranges: &[Range<usize>], first: bool) -> usize {
-        ranges.iter().zip(&self.shape).fold(0, |k, (range, &extent)| {
-            k * extent + if first { range.start } else { range.end - 1 }
-        })
+        ranges
+            .iter()
+            .zip(&self.shape)
+            .fold(0, |k, (range, &extent)| k * extent + if first { range.start } else { range.end - 1 })
     }
 
     /// First and last valid position, and how many there are, of a mask that is no box.
@@ -231,9 +231,8 @@ impl Layout {
             }
         }
         loop {
-            let steps: i128 = (0..ranges.len())
-                .map(|a| (index[a] - ranges[a].start) as i128 * strides[a] as i128)
-                .sum();
+            let steps: i128 =
+                (0..ranges.len()).map(|a| (index[a] - ranges[a].start) as i128 * strides[a] as i128).sum();
             if read(&index)? as i128 != corner as i128 + steps {
                 return None;
             }
@@ -316,7 +315,8 @@ fn regroup(old: &[usize], strides: &[isize], new: &[usize]) -> Result<Strides, V
 fn needs_copy(shape: &[usize]) -> impl Fn(Vec<usize>) -> Error {
     move |axes| {
         let named: Vec<String> = axes.iter().map(|a| format!("{a} (extent {})", shape[*a])).collect();
-        let reason = format!("axes {} cannot be merged, their strides do not continue each other", named.join(", "));
+        let reason =
+            format!("axes {} cannot be merged, their strides do not continue each other", named.join(", "));
         Error::NeedsCopy { axes: axes.into(), reason }
     }
 }
@@ -356,7 +356,8 @@ mod tests {
         assert_eq!((merged.strides()[3], merged.offset()), (1, -30));
         let reads: Vec<_> = [29, 30, 74, 75].iter().map(|&k| merged.view_at(k).unwrap()).collect();
         assert_eq!(reads, [None, Some(0), Some(44), None]);
-        let plain = layout(&[2, 5, 5], ".pad((2, 0), (0, 0), (0, 0)).reshape(2, 2, 5, 5).reshape(4, 5, 5)[2:]");
+        let plain =
+            layout(&[2, 5, 5], ".pad((2, 0), (0, 0), (0, 0)).reshape(2, 2, 5, 5).reshape(4, 5, 5)[2:]");
         assert_eq!(plain, Layout::row_major(&[2, 5, 5]).unwrap());
         assert_eq!(layout(&[3, 4], ".pad((0, 0), (1, 1))").flatten().unwrap_err().kind(), "needs_copy");
     }
