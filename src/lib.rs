@@ -5,6 +5,8 @@ pub mod bench;
 #[cfg(feature = "npy")]
 pub mod dtype;
 pub mod error;
+#[cfg(feature = "npy")]
+pub mod eval;
 pub mod expr;
 pub mod layout;
 pub mod machine;

@@ -90,7 +90,14 @@ impl Layout {
             self.strides.iter().zip(&shape).map(|(&s, &n)| if n == 1 { 0 } else { s }).collect();
         let numel = super::mask::volume(ranges);
         // A valid box reaches a subset of what `self` reaches, so the offset is an index that fits (L1).
-        Layout { shape, strides, offset: (self.offset as i128 + steps) as isize, numel, mask: None }
+        Layout {
+            shape,
+            strides,
+            offset: (self.offset as i128 + steps) as isize,
+            numel,
+            mask: None,
+            unit: Default::default(),
+        }
     }
 
     /// Whether two positions with memory behind them read the same index (exact, rule L5).

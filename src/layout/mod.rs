@@ -46,6 +46,26 @@ pub struct Layout {
     offset: isize,
     numel: usize,
     mask: Option<Box<Mask>>,
+    unit: UnitStrides,
+}
+
+/// The strides as NumPy would have them, where they differ from the normalised ones: unit axes included.
+///
+/// They have no say in what a layout reads, and none in whether two are equal. They come back to light
+/// when an axis of extent 1 is sliced to none: the empty result has NumPy's strides.
+#[derive(Debug, Clone, Default)]
+struct UnitStrides(Option<Box<Strides>>);
+
+impl PartialEq for UnitStrides {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for UnitStrides {}
+
+impl std::hash::Hash for UnitStrides {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
 impl Layout {
@@ -99,19 +119,23 @@ impl Layout {
         mask: Option<Mask>,
     ) -> Result<Self, Error> {
         let numel = check_shape(&shape)?;
-        for (stride, &extent) in strides.iter_mut().zip(&shape) {
-            if extent == 1 {
-                *stride = 0;
+        let mut unit = UnitStrides::default();
+        if strides.iter().zip(&shape).any(|(&stride, &extent)| extent == 1 && stride != 0) {
+            unit.0 = Some(Box::new(strides.clone()));
+            for (stride, &extent) in strides.iter_mut().zip(&shape) {
+                if extent == 1 {
+                    *stride = 0;
+                }
             }
         }
         if numel == 0 {
-            return Ok(Self { shape, strides, offset: 0, numel, mask: None });
+            return Ok(Self { shape, strides, offset: 0, numel, mask: None, unit });
         }
         let mask = match mask {
             Some(mask) => mask.canonical(&shape)?,
             None => None,
         };
-        let mut layout = Self { shape, strides, offset, numel, mask: mask.map(Box::new) };
+        let mut layout = Self { shape, strides, offset, numel, mask: mask.map(Box::new), unit };
         match layout.reachable_wide() {
             None => {
                 // Nothing valid: strides and offset have no say.
@@ -138,6 +162,11 @@ impl Layout {
     /// Strides in elements, one per axis; 0 for an axis of extent 1 (rule L3).
     pub fn strides(&self) -> &[isize] {
         &self.strides
+    }
+
+    /// As [`Layout::strides`], with NumPy's strides of axes of extent 1.
+    fn raw_strides(&self) -> &[isize] {
+        self.unit.0.as_deref().unwrap_or(&self.strides)
     }
 
     /// Buffer index of logical position 0 (may lie outside the buffer when that position is padded).

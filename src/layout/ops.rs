@@ -101,7 +101,7 @@ impl Layout {
         let numel = check_shape(&shape)?;
         let mut strides: SmallVec<[i128; 6]> = smallvec![0; shape.len()];
         let mut offset = self.offset() as i128;
-        for (source, &stride) in sources.iter().zip(self.strides()) {
+        for (source, &stride) in sources.iter().zip(self.raw_strides()) {
             offset += source.start as i128 * stride as i128;
             for &(axis, coefficient) in &source.terms {
                 strides[axis] += coefficient as i128 * stride as i128;
@@ -276,10 +276,10 @@ impl Layout {
         let mut sources = Vec::with_capacity(self.ndim());
         for (axis, &extent) in self.shape().iter().enumerate() {
             let target = shape[axis + added];
-            if extent == target {
-                sources.push(Source::axis(axis + added));
-            } else if extent == 1 {
+            if extent == 1 {
                 sources.push(Source::at(0));
+            } else if extent == target {
+                sources.push(Source::axis(axis + added));
             } else {
                 return Err(refuse(format!("axis {axis} has extent {extent}, not 1 or {target}")));
             }
@@ -318,6 +318,11 @@ impl Layout {
     /// `Axis` when out of range, `Rank` above 64 axes.
     pub fn unsqueeze(&self, axis: isize) -> Result<Self, Error> {
         let at = resolve_axis(axis, self.ndim() + 1)?;
+        if !self.is_padded() {
+            let mut shape: Vec<isize> = self.shape().iter().map(|&extent| extent as isize).collect();
+            shape.insert(at, 1);
+            return self.reshape(&shape);
+        }
         let mut items: Vec<Index> = vec![FULL; self.ndim()];
         items.insert(at, Index::NewAxis);
         self.slice(&items)
@@ -411,10 +416,6 @@ impl Layout {
         shape.push(size as usize);
         let mut sources = self.whole();
         sources[axis] = Source { start: 0, terms: smallvec![(axis, step), (self.ndim(), 1)] };
-        if shape[axis] == 1 {
-            // The step of a single window has no say, however long it is.
-            sources[axis] = Source::axis(self.ndim());
-        }
         self.substitute(shape, &sources, Vec::new())
     }
 

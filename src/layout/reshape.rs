@@ -83,9 +83,9 @@ impl Layout {
         if shape == self.shape {
             return Ok(self.clone());
         }
-        if self.numel == 0 {
+        if self.is_contiguous() {
             let strides = row_major_strides(&shape);
-            return Self::canonical(shape, strides, 0, None);
+            return Self::canonical(shape, strides, self.offset, None);
         }
         match self.mask() {
             None => {
@@ -302,13 +302,15 @@ fn regroup(old: &[usize], strides: &[isize], new: &[usize]) -> Result<Strides, V
         }
         let mut stride = strides[kept[o - 1]] as i128;
         for axis in (n_start..n).rev() {
-            if new[axis] != 1 {
-                // Below the outermost old stride times its extent, which reaches a checked index (L1).
-                result[axis] = stride as isize;
-                stride *= new[axis] as i128;
-            }
+            // Below the outermost old stride times its extent, which reaches a checked index (L1); only
+            // a unit axis in front, whose stride has no say, may be beyond it.
+            result[axis] = isize::try_from(stride).unwrap_or(0);
+            stride *= new[axis] as i128;
         }
     }
+    // Unit axes at the end take the stride before them, as in NumPy.
+    let last = n.checked_sub(1).map_or(1, |axis| result[axis]);
+    result[n..].fill(last);
     Ok(result)
 }
 
