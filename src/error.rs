@@ -175,6 +175,12 @@ pub enum Error {
         /// What was asked and what this CPU has.
         reason: String,
     },
+    /// Caches that cannot be modelled.
+    #[error("{reason}")]
+    Caches {
+        /// Which cache, what is wrong with it, and what would be right.
+        reason: String,
+    },
     /// A view expression that cannot be read.
     #[error("{reason}")]
     Syntax {
@@ -208,6 +214,7 @@ impl Error {
             Self::ShapeMismatch { .. } => "shape_mismatch",
             Self::Alloc { .. } => "alloc",
             Self::Isa { .. } => "isa",
+            Self::Caches { .. } => "caches",
             Self::Syntax { .. } => "syntax",
         }
     }

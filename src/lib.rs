@@ -2,6 +2,8 @@
 
 #[cfg(feature = "instruments")]
 pub mod bench;
+#[cfg(feature = "instruments")]
+pub mod cachesim;
 #[cfg(feature = "npy")]
 pub mod dtype;
 pub mod error;
