@@ -2,7 +2,7 @@
 
 use super::classes::{Cause, Classes, Shadow};
 use super::runs::Run;
-use super::sets::{Entry, Lru, LruAny, Sets, TreePlru, unpack};
+use super::sets::{Packed, Plain, Sets, TreePlru};
 use super::spec::{CacheSpec, Options, Replacement};
 use crate::Error;
 
@@ -61,27 +61,31 @@ pub(super) trait Stage {
 #[derive(Debug, Clone, Copy)]
 enum Divisor {
     Shift(u32),
+    /// `2^64 / by`, rounded up: exact for numerators and divisors below 2^32.
+    Reciprocal(u64, u64),
     Any(u64),
 }
 
 impl Divisor {
-    fn new(by: u64) -> Self {
-        if by.is_power_of_two() { Self::Shift(by.trailing_zeros()) } else { Self::Any(by) }
-    }
-
-    #[inline(always)]
-    fn quotient(self, n: u64) -> u64 {
-        match self {
-            Self::Shift(bits) => n >> bits,
-            Self::Any(by) => n / by,
+    /// Divides numbers up to `most`.
+    fn new(by: u64, most: u64) -> Self {
+        match by {
+            _ if by.is_power_of_two() => Self::Shift(by.trailing_zeros()),
+            _ if by.max(most) >> 32 == 0 => Self::Reciprocal(u64::MAX / by + 1, by),
+            _ => Self::Any(by),
         }
     }
 
+    /// Quotient and remainder.
     #[inline(always)]
-    fn remainder(self, n: u64) -> u64 {
+    fn divide(self, n: u64) -> (u64, u64) {
         match self {
-            Self::Shift(bits) => n & ((1 << bits) - 1),
-            Self::Any(by) => n % by,
+            Self::Shift(bits) => (n >> bits, n & ((1 << bits) - 1)),
+            Self::Reciprocal(inverse, by) => {
+                let quotient = ((inverse as u128 * n as u128) >> 64) as u64;
+                (quotient, n - quotient * by)
+            }
+            Self::Any(by) => (n / by, n % by),
         }
     }
 }
@@ -89,11 +93,15 @@ impl Divisor {
 struct Level<S> {
     line_bytes: u64,
     line: Divisor,
+    /// Number of sets.
+    count: u64,
     set: Divisor,
     sets: S,
     counts: LevelCounts,
     shadow: Option<Shadow>,
     prefetch_next: bool,
+    /// Whether an access is more than one look-up.
+    special: bool,
 }
 
 /// Lines that a modelled level may hold at most: 16 GiB of this machine's memory.
@@ -123,8 +131,8 @@ pub(super) fn stage(
     {
         return Err(too_large());
     }
+    let parts = Parts { spec, sets, lines, options, first };
     let (count, ways) = (count as usize, ways as usize);
-    let level = Parts { spec, sets, options, first };
     Ok(match options.replacement {
         Replacement::TreePlru if !ways.is_power_of_two() => {
             return Err(Error::Caches {
@@ -134,52 +142,55 @@ pub(super) fn stage(
                 ),
             });
         }
-        Replacement::TreePlru => level.with(TreePlru::new(count, ways)),
-        Replacement::Lru if lines < 1 << 31 => level.lru::<u32>(count, ways),
-        Replacement::Lru => level.lru::<u64>(count, ways),
+        Replacement::TreePlru => parts.with(TreePlru::new(count, ways)),
+        Replacement::Lru => parts.lru(count, ways),
     })
 }
 
 struct Parts<'a> {
     spec: &'a CacheSpec,
     sets: u64,
+    /// One past the largest line number.
+    lines: u64,
     options: &'a Options,
     first: bool,
 }
 
 impl Parts<'_> {
-    /// The usual numbers of ways are compiled in; others take the general path.
-    fn lru<E: Entry + 'static>(&self, sets: usize, ways: usize) -> Box<dyn Stage> {
-        match ways {
-            1 => self.with(Lru::<E, 1>::new(sets)),
-            2 => self.with(Lru::<E, 2>::new(sets)),
-            4 => self.with(Lru::<E, 4>::new(sets)),
-            6 => self.with(Lru::<E, 6>::new(sets)),
-            8 => self.with(Lru::<E, 8>::new(sets)),
-            10 => self.with(Lru::<E, 10>::new(sets)),
-            11 => self.with(Lru::<E, 11>::new(sets)),
-            12 => self.with(Lru::<E, 12>::new(sets)),
-            15 => self.with(Lru::<E, 15>::new(sets)),
-            16 => self.with(Lru::<E, 16>::new(sets)),
-            20 => self.with(Lru::<E, 20>::new(sets)),
-            24 => self.with(Lru::<E, 24>::new(sets)),
-            _ => self.with(LruAny::<E>::new(sets, ways)),
+    /// Few ways are packed into words as narrow as the tags allow.
+    fn lru(&self, sets: usize, ways: usize) -> Box<dyn Stage> {
+        let tags = self.lines.div_ceil(self.sets);
+        match (ways.div_ceil(4), ways.div_ceil(2)) {
+            (1, _) if Packed::<16, 1>::holds(tags) => self.with(Packed::<16, 1>::new(sets, ways)),
+            (2, _) if Packed::<16, 2>::holds(tags) => self.with(Packed::<16, 2>::new(sets, ways)),
+            (3, _) if Packed::<16, 3>::holds(tags) => self.with(Packed::<16, 3>::new(sets, ways)),
+            (4, _) if Packed::<16, 4>::holds(tags) => self.with(Packed::<16, 4>::new(sets, ways)),
+            (5, _) if Packed::<16, 5>::holds(tags) => self.with(Packed::<16, 5>::new(sets, ways)),
+            (6, _) if Packed::<16, 6>::holds(tags) => self.with(Packed::<16, 6>::new(sets, ways)),
+            (_, 2) if Packed::<32, 2>::holds(tags) => self.with(Packed::<32, 2>::new(sets, ways)),
+            (_, 4) if Packed::<32, 4>::holds(tags) => self.with(Packed::<32, 4>::new(sets, ways)),
+            (_, 6) if Packed::<32, 6>::holds(tags) => self.with(Packed::<32, 6>::new(sets, ways)),
+            (_, 8) if Packed::<32, 8>::holds(tags) => self.with(Packed::<32, 8>::new(sets, ways)),
+            _ => self.with(Plain::new(sets, ways)),
         }
     }
 
     fn with<S: Sets + 'static>(&self, sets: S) -> Box<dyn Stage> {
         let shadow = self.options.classes.then(|| Shadow::new(self.sets * self.spec.ways));
+        let prefetch_next = self.first && self.options.prefetch_next_line;
         Box::new(Level {
+            special: shadow.is_some() || prefetch_next,
             line_bytes: self.spec.line,
-            line: Divisor::new(self.spec.line),
-            set: Divisor::new(self.sets),
+            line: Divisor::new(self.spec.line, self.lines.saturating_mul(self.spec.line)),
+            count: self.sets,
+            set: Divisor::new(self.sets, self.lines),
             sets,
             counts: LevelCounts {
                 classes: shadow.is_some().then(Classes::default),
                 ..LevelCounts::default()
             },
             shadow,
-            prefetch_next: self.first && self.options.prefetch_next_line,
+            prefetch_next,
         })
     }
 }
@@ -188,15 +199,13 @@ impl<S: Sets> Level<S> {
     /// Looks one line up; a line that has to leave goes out first when it is dirty.
     #[inline(always)]
     fn look_up(&mut self, line: u64, dirty: bool, out: &mut Vec<Request>) -> bool {
-        let touch = self.sets.touch(self.set.remainder(line) as usize, line, dirty);
-        if touch.victim != 0 {
-            self.counts.evictions += 1;
-            let (victim, dirty) = unpack(touch.victim);
-            if dirty {
-                self.counts.write_backs += 1;
-                let addr = victim * self.line_bytes;
-                out.push(Request { addr, len: self.line_bytes as u32, kind: Kind::WriteBack });
-            }
+        let (tag, set) = self.set.divide(line);
+        let touch = self.sets.touch(set as usize, tag, dirty);
+        self.counts.evictions += (touch.victim != 0) as u64;
+        if touch.dirty {
+            self.counts.write_backs += 1;
+            let addr = ((touch.victim - 1) * self.count + set) * self.line_bytes;
+            out.push(Request { addr, len: self.line_bytes as u32, kind: Kind::WriteBack });
         }
         touch.hit
     }
@@ -205,9 +214,29 @@ impl<S: Sets> Level<S> {
     #[inline(always)]
     fn access(&mut self, addr: u64, len: u32, kind: Kind, out: &mut Vec<Request>) {
         let dirty = kind == Kind::Write;
-        let first = self.line.quotient(addr);
-        let last = self.line.quotient(addr + (len as u64 - 1));
+        let first = self.line.divide(addr).0;
+        let last = self.line.divide(addr + (len as u64 - 1)).0;
         self.counts.accesses += 1;
+        if first != last || self.special {
+            self.access_in_general(addr, len, first, last, dirty, out);
+        } else if !self.look_up(first, dirty, out) {
+            self.counts.misses += 1;
+            out.push(Request { addr, len, kind: Kind::Read });
+        }
+    }
+
+    /// One access of several lines, or one that classes or the prefetcher want to know of.
+    #[cold]
+    #[inline(never)]
+    fn access_in_general(
+        &mut self,
+        addr: u64,
+        len: u32,
+        first: u64,
+        last: u64,
+        dirty: bool,
+        out: &mut Vec<Request>,
+    ) {
         let mut hit = true;
         let mut cause: Option<Cause> = None;
         for line in first..=last {
@@ -250,10 +279,11 @@ impl<S: Sets> Level<S> {
 
     /// A dirty line of the level before: marked where it is held, handed on where it is not.
     fn write_back(&mut self, request: Request, out: &mut Vec<Request>) {
-        let first = self.line.quotient(request.addr);
-        let last = self.line.quotient(request.addr + (request.len as u64 - 1));
+        let first = self.line.divide(request.addr).0;
+        let last = self.line.divide(request.addr + (request.len as u64 - 1)).0;
         for line in first..=last {
-            if self.sets.mark_dirty(self.set.remainder(line) as usize, line) {
+            let (tag, set) = self.set.divide(line);
+            if self.sets.mark_dirty(set as usize, tag) {
                 continue;
             }
             let from = request.addr.max(line * self.line_bytes);
@@ -265,7 +295,7 @@ impl<S: Sets> Level<S> {
     /// How many accesses of a run, from `addr` on, stay inside the line of the first one.
     #[inline(always)]
     fn same_line(&self, addr: u64, len: u32, stride: i64, count: u64) -> u64 {
-        let within = self.line.remainder(addr);
+        let within = self.line.divide(addr).1;
         if within + len as u64 > self.line_bytes {
             return 1;
         }
@@ -305,8 +335,8 @@ impl<S: Sets> Stage for Level<S> {
                 Kind::Read | Kind::Write => self.access(request.addr, request.len, request.kind, out),
                 Kind::WriteBack => self.write_back(request, out),
                 Kind::Prefetch => {
-                    let first = self.line.quotient(request.addr);
-                    let last = self.line.quotient(request.addr + (request.len as u64 - 1));
+                    let first = self.line.divide(request.addr).0;
+                    let last = self.line.divide(request.addr + (request.len as u64 - 1)).0;
                     for line in first..=last {
                         self.prefetch(line, out);
                     }

@@ -116,7 +116,7 @@ impl Tally {
             from = end;
             // Lines that lie whole inside the range need no visit each.
             let whole = (to - from) / self.line_bytes;
-            if from % self.line_bytes == 0 && whole > 1 {
+            if from.is_multiple_of(self.line_bytes) && whole > 1 {
                 self.close();
                 self.current = None;
                 self.touched += whole - 1;
