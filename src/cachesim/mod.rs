@@ -27,7 +27,6 @@
 mod classes;
 mod hierarchy;
 mod level;
-mod lines;
 mod report;
 mod runs;
 mod sets;

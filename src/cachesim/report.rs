@@ -3,7 +3,6 @@
 use super::classes::Classes;
 use super::hierarchy::{Access, Hierarchy};
 use super::level::LevelCounts;
-use super::lines::Used;
 use super::runs::{Order, Run};
 use super::spec::{CacheSpec, Options};
 use crate::{Error, Layout};
@@ -111,8 +110,7 @@ pub fn naive(
     let order = Order::logical(layout);
     let size = element_size as u64;
     refuse_endless(&order, size, caches.first().map_or(1, |cache| cache.line.max(1)))?;
-    let (low, high) = order.reach();
-    let reach = high.checked_mul(size).filter(|&bytes| bytes <= i64::MAX as u64);
+    let reach = order.reach().checked_mul(size).filter(|&bytes| bytes <= i64::MAX as u64);
     let reach = reach.ok_or(Error::Overflow { what: "the byte address of an element" })?;
     let mut hierarchy = Hierarchy::new(caches, options, reach)?;
     let len = u32::try_from(element_size).map_err(|_| Error::Overflow { what: "the size of an element" })?;
@@ -125,10 +123,8 @@ pub fn naive(
             Access::Read,
         );
     });
-    let by_address = Order::by_address(layout);
-    let mut used = Used::new(size, low, high, by_address.numel().min(elements));
-    by_address.for_each(|first, step, count| used.mark(first, step as i64, count));
-    Ok(report(&mut hierarchy, caches, elements, used.lines(caches[0].line)))
+    let lines = layout.lines(element_size, caches[0].line as usize);
+    Ok(report(&mut hierarchy, caches, elements, (lines.touched, lines.used_in_full)))
 }
 
 /// Models a view on the given caches.

@@ -49,53 +49,23 @@ impl Order {
         Self { axes, offset: layout.offset() as i128, constraints }
     }
 
-    /// Ascending address order as far as the axes allow, each repeated axis only once: the same set
-    /// of elements in longer runs, for questions in which order and multiplicity have no say.
-    pub fn by_address(layout: &Layout) -> Self {
-        let mut order = Self::logical(layout);
-        let silent = |a: usize| order.constraints.iter().all(|c| c.coefficients[a] == 0);
-        let mut kept: Vec<usize> = (0..order.axes.len())
-            .filter(|&a| order.axes[a].extent == 0 || order.axes[a].stride != 0 || !silent(a))
-            .collect();
-        kept.sort_by_key(|&a| std::cmp::Reverse(order.axes[a].stride.unsigned_abs()));
-        let constraints = order
-            .constraints
-            .iter()
-            .map(|c| Constraint {
-                coefficients: kept.iter().map(|&a| c.coefficients[a]).collect(),
-                ..c.clone()
-            })
-            .collect();
-        let axes = kept.iter().map(|&a| order.axes[a]);
-        order.axes = if order.constraints.is_empty() { merged(axes) } else { axes.collect() };
-        order.constraints = constraints;
-        order
-    }
-
-    /// Smallest valid element index and one past the largest; `(0, 0)` where nothing is valid.
+    /// One past the largest valid element index; 0 where nothing is valid.
     ///
     /// A padded walk is looked at row by row, because the ends of its axes may be padding.
-    pub fn reach(&self) -> (u64, u64) {
-        let (mut low, mut high) = (u64::MAX, 0);
-        let mut extend = |first: u64, step: isize, count: u64| {
-            let last = first.wrapping_add_signed(step as i64 * (count as i64 - 1));
-            low = low.min(first.min(last));
-            high = high.max(first.max(last) + 1);
-        };
-        if self.constraints.is_empty() && self.axes.iter().all(|a| a.extent > 0) {
-            let end = |a: &Axis| a.stride as i128 * (a.extent as i128 - 1);
-            let below: i128 = self.axes.iter().map(end).filter(|&end| end < 0).sum();
-            let above: i128 = self.axes.iter().map(end).filter(|&end| end > 0).sum();
-            extend((self.offset + below) as u64, (above - below) as isize, 2);
-        } else {
-            self.for_each(extend);
+    pub fn reach(&self) -> u64 {
+        if self.axes.iter().any(|a| a.extent == 0) {
+            return 0;
         }
-        if high == 0 { (0, 0) } else { (low, high) }
-    }
-
-    /// Positions, valid or not.
-    pub fn numel(&self) -> u64 {
-        self.axes.iter().fold(1u64, |n, a| n.saturating_mul(a.extent as u64))
+        let up = |a: &Axis| (a.stride.max(0) as i128) * (a.extent as i128 - 1);
+        let largest = self.offset + self.axes.iter().map(up).sum::<i128>();
+        if self.constraints.is_empty() {
+            return u64::try_from(largest + 1).unwrap_or(u64::MAX);
+        }
+        let mut reach = 0;
+        self.for_each(|first, step, count| {
+            reach = reach.max(first.max(first.wrapping_add_signed(step as i64 * (count as i64 - 1))) + 1);
+        });
+        reach
     }
 
     /// Number of runs and the longest possible run, to judge the work before doing it.
