@@ -4,6 +4,7 @@
 pub mod bench;
 #[cfg(feature = "instruments")]
 pub mod cachesim;
+pub mod copy;
 #[cfg(feature = "npy")]
 pub mod dtype;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod view;
 #[doc(hidden)]
 pub mod cli;
 
+pub use copy::{CopyOptions, Isa, plan::Plan, tuning::Tuning};
 pub use error::Error;
 pub use expr::Expr;
 pub use layout::{Layout, share_memory};

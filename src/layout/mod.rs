@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+pub mod fuse;
 mod lines;
 mod mask;
 mod ops;

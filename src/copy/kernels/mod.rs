@@ -1,0 +1,46 @@
+//! The loops that move bytes: instruction-set levels, and one macro-kernel written over them.
+//!
+//! Nothing here knows layouts, only pointers, extents and strides. A tile is two-dimensional:
+//! `na` rows by `nb` columns, where a row is dense in the destination; the offsets of rows and
+//! columns come from tables, so that fused axes cost nothing. Adding a level is one file, one `mod`
+//! line and one line in [`LEVELS`].
+
+#[cfg(any(test, feature = "instruments"))]
+mod guard;
+mod isa;
+mod level;
+mod scalar;
+mod stage;
+mod tile;
+
+#[cfg(any(test, feature = "instruments"))]
+pub use guard::{Guarded, Place};
+pub use isa::Isa;
+pub(crate) use tile::{Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
+
+/// The function that moves one tile.
+pub(crate) type TileFn = unsafe fn(&Tile<'_>);
+
+/// One instruction-set level: its name, whether this CPU has it, its tile function and its fence.
+pub(crate) struct LevelEntry {
+    pub(crate) isa: Isa,
+    pub(crate) present: fn() -> bool,
+    pub(crate) tile: TileFn,
+    pub(crate) fence: fn(),
+}
+
+/// Every level of this target, best first. The last one is portable and always present.
+pub(crate) static LEVELS: &[LevelEntry] = &[scalar::ENTRY];
+
+/// The entry of a level that [`Isa::active`] or a plan named.
+pub(crate) fn entry(isa: Isa) -> &'static LevelEntry {
+    LEVELS.iter().find(|level| level.isa == isa).unwrap_or(&LEVELS[LEVELS.len() - 1])
+}
+
+/// Elements along one edge of the squares that transpose tiles are walked in: one line of them.
+pub(crate) fn square_edge(element: usize) -> usize {
+    match element {
+        1 | 2 | 4 | 8 | 16 => 64 / element,
+        _ => 8,
+    }
+}

@@ -1,0 +1,17 @@
+//! The portable level: plain Rust loops.
+
+use super::{Isa, LevelEntry, level::Level, tile};
+
+struct Scalar;
+
+impl Level for Scalar {}
+
+pub(super) const ENTRY: LevelEntry =
+    LevelEntry { isa: Isa::Scalar, present: || true, tile: run, fence: Scalar::fence };
+
+/// # Safety
+/// As [`tile::run`].
+unsafe fn run(t: &tile::Tile<'_>) {
+    // SAFETY: the caller's promise is the callee's.
+    unsafe { tile::run::<Scalar>(t) }
+}

@@ -1,0 +1,164 @@
+//! Staging: rows that do not start and end on lines are put together in a small buffer that is
+//! congruent to the destination modulo 64, and leave it as whole lines; only the first and the last
+//! part of a run are ordinary stores.
+
+use super::level::Level;
+use super::tile::{MAX_STEPS, STAGING_BYTES, Tile};
+
+const LINE: usize = 64;
+
+/// Bytes of a [`Sink`]'s buffer that are filled before it is emptied.
+const SINK_BYTES: usize = 8 << 10;
+
+/// Moves a run whose destination is whole lines but for a head and a tail.
+///
+/// # Safety
+/// Both sides hold `bytes` bytes and do not overlap.
+#[inline(always)]
+pub(super) unsafe fn stream<L: Level>(dst: *mut u8, src: *const u8, bytes: usize) {
+    let head = dst.align_offset(LINE).min(bytes);
+    // SAFETY: head + lines * 64 + tail == bytes; `line` gets addresses that are multiples of 64.
+    unsafe {
+        if head > 0 {
+            L::copy(dst, src, head);
+        }
+        let mut at = head;
+        while at + LINE <= bytes {
+            L::line(dst.add(at), src.add(at));
+            at += LINE;
+        }
+        if at < bytes {
+            L::copy(dst.add(at), src.add(at), bytes - at);
+        }
+    }
+}
+
+/// A buffer in front of a run of destination bytes.
+pub(super) struct Sink {
+    staging: *mut u8,
+    /// Where the byte at `staging` belongs, rounded down to a line.
+    base: *mut u8,
+    /// First byte of the buffer that is not yet written out.
+    from: usize,
+    /// One past the last byte filled.
+    to: usize,
+}
+
+impl Sink {
+    /// An empty sink over `STAGING_BYTES` bytes aligned to 64.
+    #[inline(always)]
+    pub(super) fn new(staging: *mut u8) -> Self {
+        Self { staging, base: std::ptr::null_mut(), from: 0, to: 0 }
+    }
+
+    /// Makes `dst` the next byte to be produced; empties the buffer unless it already is.
+    ///
+    /// # Safety
+    /// What was produced so far is writable at its destination.
+    #[inline(always)]
+    pub(super) unsafe fn seek<L: Level>(&mut self, dst: *mut u8) {
+        if self.base.wrapping_add(self.to) == dst && !self.base.is_null() {
+            return;
+        }
+        // SAFETY: the caller vouches for what was produced.
+        unsafe { self.finish::<L>() }
+        let skew = dst.addr() % LINE;
+        self.base = dst.wrapping_sub(skew);
+        self.from = skew;
+        self.to = skew;
+    }
+
+    /// Columns of `unit` bytes that may be produced before [`Sink::advance`].
+    #[inline(always)]
+    pub(super) fn room(&self, unit: usize) -> usize {
+        ((SINK_BYTES - self.to) / unit).max(1)
+    }
+
+    /// Where the next byte is to be produced.
+    #[inline(always)]
+    pub(super) fn at(&self) -> *mut u8 {
+        self.staging.wrapping_add(self.to)
+    }
+
+    /// Takes `bytes` produced bytes; writes whole lines out when the next column may not fit.
+    ///
+    /// # Safety
+    /// They were produced, and are writable at their destination.
+    #[inline(always)]
+    pub(super) unsafe fn advance<L: Level>(&mut self, bytes: usize, unit: usize) {
+        self.to += bytes;
+        debug_assert!(self.to <= STAGING_BYTES);
+        if self.to + unit <= SINK_BYTES {
+            return;
+        }
+        let whole = self.to / LINE * LINE;
+        if whole <= self.from {
+            return; // one column longer than the buffer grows it; `room` keeps that to one column
+        }
+        // SAFETY: [from, whole) was produced; the rest, less than a line, moves to the front.
+        unsafe {
+            stream::<L>(self.base.add(self.from), self.staging.add(self.from), whole - self.from);
+            std::ptr::copy(self.staging.add(whole), self.staging, self.to - whole);
+        }
+        self.base = self.base.wrapping_add(whole);
+        self.from = 0;
+        self.to -= whole;
+    }
+
+    /// Writes out what is left.
+    ///
+    /// # Safety
+    /// As [`Sink::advance`].
+    #[inline(always)]
+    pub(super) unsafe fn finish<L: Level>(&mut self) {
+        if self.to > self.from {
+            // SAFETY: [from, to) was produced.
+            unsafe {
+                stream::<L>(self.base.add(self.from), self.staging.add(self.from), self.to - self.from);
+            }
+        }
+        self.from = self.to;
+    }
+}
+
+/// Transposes a tile into staging rows and writes those out run by run.
+///
+/// # Safety
+/// As [`super::tile::run`]; the rows with a line of slack each fit in the staging memory.
+#[inline(always)]
+pub(super) unsafe fn transpose<L: Level, const E: usize>(t: &Tile<'_>, size: usize) {
+    let row_bytes = t.nb * size;
+    let mut at = [std::mem::MaybeUninit::<u32>::uninit(); MAX_STEPS];
+    let slots = &mut at[..t.a.len()];
+    let adjacent = |i: usize| t.a[i - 1].dst + row_bytes as isize == t.a[i].dst;
+    let mut end = 0usize;
+    for (i, slot) in slots.iter_mut().enumerate() {
+        let start = if i > 0 && adjacent(i) {
+            end
+        } else {
+            // A line of slack keeps rows apart whose length is a power of two.
+            end.next_multiple_of(LINE) + LINE + t.dst.wrapping_offset(t.a[i].dst).addr() % LINE
+        };
+        slot.write(start as u32);
+        end = start + row_bytes;
+    }
+    debug_assert!(end <= STAGING_BYTES);
+    // SAFETY: every one of `slots` was written above.
+    let offset = |i: usize| unsafe { slots[i].assume_init() } as usize;
+    // SAFETY: staging rows do not overlap and fit; each run goes where the tile's rows go.
+    unsafe {
+        L::transpose::<E>(t.src, t.staging, t.a.len(), |i| offset(i) as isize, t.b, size, false);
+        let mut i = 0;
+        while i < t.a.len() {
+            let start = offset(i);
+            let dst = t.dst.offset(t.a[i].dst);
+            let mut run = row_bytes;
+            i += 1;
+            while i < t.a.len() && adjacent(i) {
+                run += row_bytes;
+                i += 1;
+            }
+            stream::<L>(dst, t.staging.add(start), run);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! One tile, written once over the levels: which loop a tile needs and where its rows go.
+
+use super::level::{Level, element};
+use super::stage::{self, Sink};
+
+/// Most rows or columns that a table of offsets holds.
+pub(crate) const MAX_STEPS: usize = 1024;
+
+/// Bytes of staging memory that a staged tile needs, aligned to 64.
+pub(crate) const STAGING_BYTES: usize = 160 << 10;
+
+/// How far row `i` or column `j` of a tile is from its first, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) src: isize,
+    pub(crate) dst: isize,
+}
+
+/// Which loop a tile needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// Rows that are dense on both sides.
+    Copy,
+    /// Rows that repeat one element.
+    Splat,
+    /// Rows whose source elements are a fixed number of bytes apart.
+    Gather,
+    /// Rows of groups of a few elements, one from each of as many dense source rows.
+    Interleave,
+    /// Dense source rows become destination columns.
+    Transpose,
+    /// Any strides on both sides.
+    Scatter,
+}
+
+/// One tile: element `(i, j)` goes from `src + a[i].src + (j)` to `dst + a[i].dst + (j)`, where `(j)`
+/// is the column offset that [`Kind`] describes.
+pub(crate) struct Tile<'t> {
+    pub(crate) kind: Kind,
+    pub(crate) src: *const u8,
+    pub(crate) dst: *mut u8,
+    /// One step per row.
+    pub(crate) a: &'t [Step],
+    /// One step per column, for [`Kind::Transpose`] and [`Kind::Scatter`] only.
+    pub(crate) b: &'t [Step],
+    /// Number of columns.
+    pub(crate) nb: usize,
+    /// Source bytes from one column to the next, for the other kinds.
+    pub(crate) b_src: isize,
+    /// Bytes of an element.
+    pub(crate) element: usize,
+    /// Elements a column holds, and source bytes between them ([`Kind::Interleave`] only, else 1 and 0).
+    pub(crate) channels: usize,
+    pub(crate) channel_src: isize,
+    /// Whole lines may bypass the caches.
+    pub(crate) stream: bool,
+    /// Rows go through `staging`, because they do not start and end on lines.
+    pub(crate) staged: bool,
+    /// [`STAGING_BYTES`] bytes aligned to 64 when `staged`, else unused.
+    pub(crate) staging: *mut u8,
+}
+
+/// Moves one tile.
+///
+/// # Safety
+/// Every source position of the tile is readable and every destination position writable for one
+/// element, the two sides do not overlap, no two destination positions overlap, the CPU has the
+/// level, and `staging` is as its field says. With `stream` and not `staged`, every row of a
+/// transpose starts on a line and is whole lines long.
+#[inline(always)]
+pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
+    // SAFETY: `E` is the element size or 0; the rest is the caller's promise.
+    unsafe {
+        match t.element {
+            1 => sized::<L, 1>(t),
+            2 => sized::<L, 2>(t),
+            4 => sized::<L, 4>(t),
+            8 => sized::<L, 8>(t),
+            16 => sized::<L, 16>(t),
+            _ => sized::<L, 0>(t),
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`], with `E` the element size or 0.
+#[inline(always)]
+unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
+    let size = if E == 0 { t.element } else { E };
+    // SAFETY: the producers below write `n` columns of a row that the caller vouches for, reading
+    // the source positions that belong to them.
+    unsafe {
+        match t.kind {
+            Kind::Copy => rows::<L>(t, size, |dst, src, n| L::copy(dst, src, n * size)),
+            Kind::Splat => rows::<L>(t, size, |dst, src, n| L::splat::<E>(dst, src, n, size)),
+            Kind::Gather => rows::<L>(t, size, |dst, src, n| L::gather::<E>(dst, src, n, t.b_src, size)),
+            Kind::Interleave => rows::<L>(t, size * t.channels, |dst, src, n| {
+                L::interleave::<E>(dst, src, n, t.channels, t.channel_src, size);
+            }),
+            Kind::Transpose if t.staged => stage::transpose::<L, E>(t, size),
+            Kind::Transpose => {
+                L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.stream);
+            }
+            Kind::Scatter => {
+                for a in t.a {
+                    for b in t.b {
+                        let from = t.src.offset(a.src + b.src);
+                        element::<E>(t.dst.offset(a.dst + b.dst), from, size);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Runs a row producer over all rows of a tile, through staging where the tile says so. A column is
+/// `unit` bytes of the destination.
+///
+/// # Safety
+/// As [`run`]; `produce(dst, src, n)` writes `n` columns and reads only what belongs to them.
+#[inline(always)]
+unsafe fn rows<L: Level>(t: &Tile<'_>, unit: usize, produce: impl Fn(*mut u8, *const u8, usize)) {
+    // SAFETY: offsets of rows come from the tile, which the caller vouches for.
+    unsafe {
+        if !t.staged {
+            for a in t.a {
+                let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
+                if t.stream && t.kind == Kind::Copy {
+                    stage::stream::<L>(dst, src, t.nb * unit);
+                } else {
+                    produce(dst, src, t.nb);
+                }
+            }
+            return;
+        }
+        let mut sink = Sink::new(t.staging);
+        for a in t.a {
+            let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
+            sink.seek::<L>(dst);
+            let mut done = 0;
+            while done < t.nb {
+                let n = sink.room(unit).min(t.nb - done);
+                produce(sink.at(), src.offset(done as isize * t.b_src), n);
+                sink.advance::<L>(n * unit, unit);
+                done += n;
+            }
+        }
+        sink.finish::<L>();
+    }
+}

@@ -1,0 +1,18 @@
+//! The engine: any view into contiguous memory, or into any other view, at the speed of memory.
+
+#[cfg(any(test, feature = "instruments"))]
+#[doc(hidden)]
+pub mod cover;
+pub(crate) mod kernels;
+mod nest;
+mod options;
+mod parallel;
+pub mod plan;
+pub mod reference;
+pub mod tuning;
+
+pub use kernels::Isa;
+pub use options::CopyOptions;
+
+#[cfg(test)]
+mod tests;

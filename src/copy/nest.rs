@@ -1,0 +1,131 @@
+//! Runs a plan: walks its tiles and hands each to the level's kernel.
+//!
+//! This is where byte offsets become pointers. Facts that the unsafe code below rests on:
+//! the plan was made for layouts that were checked against the buffers behind `src` and `dst`
+//! (rules L2, L5), so every offset that a tile forms lies inside them.
+
+use super::kernels::{self, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
+use super::plan::{At, Piece, Plan, Strategy};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// The buffers of a copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers {
+    pub(crate) src: *const u8,
+    pub(crate) dst: *mut u8,
+    /// One element that padded positions read.
+    pub(crate) fill: *const u8,
+}
+
+// SAFETY: `execute` demands that the two sides do not overlap, and hands each thread a part of one
+// loop, whose destination elements no other part reaches (rule L5).
+unsafe impl Sync for Buffers {}
+
+/// Runs `plan` over the buffers that start at `src` and `dst`.
+///
+/// # Safety
+/// The plan's layouts reach only readable elements from `src` and writable elements from `dst`; the
+/// destination layout reaches no element twice; the two sides do not overlap; `fill` holds one
+/// element where the source is padded.
+pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
+    for piece in plan.pieces() {
+        let share = (plan.threads > 1).then(|| piece.shared_loop(plan.threads)).flatten();
+        match share {
+            // SAFETY: parts of one loop reach different destination elements (rule L5).
+            Some((split, count)) => super::parallel::share(plan.threads, count, |range| unsafe {
+                run(plan, piece, split, range, buffers);
+            }),
+            // SAFETY: the caller's promise.
+            None => unsafe { run(plan, piece, usize::MAX, 0..0, buffers) },
+        }
+    }
+}
+
+/// Memory for staged rows.
+#[repr(align(64))]
+struct Staging(MaybeUninit<[u8; STAGING_BYTES]>);
+
+/// # Safety
+/// As [`execute`], for the part `range` of loop `split`.
+unsafe fn run(plan: &Plan, piece: &Piece, split: usize, range: Range<usize>, buffers: Buffers) {
+    // SAFETY: the caller's promise; the tables hold as many steps as the groups have.
+    unsafe {
+        if piece.staged {
+            run_staged(plan, piece, split, range, buffers);
+        } else if piece.rows.full() <= 64 && piece.columns.full() <= 64 {
+            tables::<64>(plan, piece, split, range, buffers, std::ptr::null_mut());
+        } else {
+            tables::<MAX_STEPS>(plan, piece, split, range, buffers, std::ptr::null_mut());
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`].
+#[inline(never)]
+unsafe fn run_staged(plan: &Plan, piece: &Piece, split: usize, range: Range<usize>, buffers: Buffers) {
+    let mut staging = Staging(MaybeUninit::uninit());
+    // SAFETY: the caller's promise; `staging` is as large and as aligned as tiles need.
+    unsafe { tables::<MAX_STEPS>(plan, piece, split, range, buffers, staging.0.as_mut_ptr().cast()) }
+}
+
+/// # Safety
+/// As [`run`]; `N` is at least the number of rows, and of columns where the kind has a table of them.
+#[inline(always)]
+unsafe fn tables<const N: usize>(
+    plan: &Plan,
+    piece: &Piece,
+    split: usize,
+    range: Range<usize>,
+    buffers: Buffers,
+    staging: *mut u8,
+) {
+    let kind = piece.strategy.kind();
+    let mut rows = [MaybeUninit::uninit(); N];
+    let mut columns = [MaybeUninit::uninit(); N];
+    let rows = fill(&mut rows, &piece.rows);
+    let columns = match kind {
+        Kind::Transpose | Kind::Scatter => fill(&mut columns, &piece.columns),
+        _ => &[],
+    };
+    let entry = kernels::entry(plan.isa);
+    let src = if piece.strategy == Strategy::Fill { buffers.fill } else { buffers.src };
+    let mut each = |at: At| {
+        // SAFETY: offsets lie inside the buffers (the caller's promise).
+        let (src, dst) = unsafe { (src.offset(at.src), buffers.dst.offset(at.dst)) };
+        let tile = Tile {
+            kind,
+            src,
+            dst,
+            a: &rows[..at.rows],
+            b: if columns.is_empty() { &[] } else { &columns[..at.columns] },
+            nb: at.columns,
+            b_src: piece.columns.axes().first().map_or(0, |axis| axis.src),
+            element: piece.element,
+            channels: piece.channels,
+            channel_src: piece.channel_src,
+            stream: piece.streaming,
+            staged: piece.staged,
+            staging,
+        };
+        // SAFETY: the tile reaches what the plan reaches; `entry` is a level that this CPU has,
+        // which `Plan` checked; staging is there when the piece is staged.
+        unsafe { (entry.tile)(&tile) }
+    };
+    piece.walk_part(split, range, &mut each);
+    if piece.streaming {
+        (entry.fence)();
+    }
+}
+
+/// Writes the steps of a group into a table.
+fn fill<'t, const N: usize>(table: &'t mut [MaybeUninit<Step>; N], group: &super::plan::Group) -> &'t [Step] {
+    let mut n = 0;
+    group.steps(|src, dst| {
+        table[n].write(Step { src, dst });
+        n += 1;
+    });
+    // SAFETY: the first `n` slots were written.
+    unsafe { std::slice::from_raw_parts(table.as_ptr().cast(), n) }
+}

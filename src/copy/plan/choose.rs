@@ -1,0 +1,305 @@
+//! From the fused form to a piece: which strategy, which axes make the tile, how large it is, how the
+//! loops around it are ordered.
+
+use super::{Group, Loop, Loops, Over, Piece, Strategy};
+use crate::copy::kernels::{MAX_STEPS, STAGING_BYTES};
+use crate::copy::tuning::Tuning;
+use crate::layout::fuse::{Axes, Axis, Fused};
+
+const LINE: usize = 64;
+
+/// Rows of a tile are gathered until it moves this much.
+const TILE_BYTES: usize = 16 << 10;
+
+/// Longest part of a row in one tile.
+const ROW_BYTES: usize = 256 << 10;
+
+/// Destination rows of this length and more stream without staging: head and tail are a small part.
+const LONG_ROW_BYTES: usize = 2 << 10;
+
+/// A source axis of at most this many elements is deinterleaved, a destination axis interleaved.
+const FEW: usize = 4;
+
+/// What a choice depends on beside the axes.
+pub(super) struct Context<'t> {
+    pub(super) tuning: &'t Tuning,
+    /// How many bytes past a cache line the destination buffer starts.
+    pub(super) misaligned: usize,
+    /// The caller's word on streaming stores.
+    pub(super) streaming: Option<bool>,
+    /// Destination bytes of the whole copy.
+    pub(super) bytes: usize,
+}
+
+/// The fused form, as axes are taken out of it.
+struct Draft {
+    axes: Axes,
+    element: usize,
+    channels: usize,
+    channel_src: isize,
+    src_offset: isize,
+    dst_offset: isize,
+    streaming: bool,
+}
+
+/// Plans a fused form with at least one element.
+pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
+    let read: usize = fused.axes.iter().filter(|a| a.src != 0).map(|a| a.extent).product();
+    let total = context.bytes.saturating_add(read.saturating_mul(fused.element));
+    let streaming = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.value);
+    let mut draft = Draft {
+        axes: fused.axes,
+        element: fused.element,
+        channels: 1,
+        channel_src: 0,
+        src_offset: fused.src_offset,
+        dst_offset: fused.dst_offset,
+        streaming,
+    };
+    let size = draft.element as isize;
+    let Some(&inner) = draft.axes.last() else {
+        // One element, whatever its size: a run of its bytes.
+        let run = Axis { extent: draft.element, src: 1, dst: 1 };
+        draft.element = 1;
+        return draft.row_wise(Strategy::Run, run);
+    };
+    if inner.dst != size {
+        return draft.scatter();
+    }
+    if inner.src == size {
+        // Only runs longer than an element are dense on both sides: see `fuse`.
+        draft.axes.pop();
+        let strategy = if draft.axes.is_empty() { Strategy::Run } else { Strategy::Rows };
+        return draft.row_wise(strategy, inner);
+    }
+    let Some(lead) = draft.leading_source_axis() else {
+        draft.axes.pop();
+        return draft.row_wise(Strategy::Splat, inner); // the source is one element
+    };
+    let last = draft.axes.len() - 1;
+    if lead == last {
+        draft.axes.pop();
+        let strategy = if inner.src == -size { Strategy::Reverse } else { Strategy::Gather };
+        return draft.row_wise(strategy, inner);
+    }
+    if draft.axes[lead].src.unsigned_abs() != draft.element {
+        if inner.src == 0 {
+            draft.axes.pop();
+            return draft.row_wise(Strategy::Splat, inner);
+        }
+        return draft.gather_tiled(Strategy::GatherTiled, lead);
+    }
+    if draft.axes[lead].src < 0 {
+        draft.flip(lead);
+    }
+    let lead_axis = draft.axes[lead];
+    if inner.extent <= FEW && lead_axis.dst == inner.dst * inner.extent as isize {
+        draft.channels = inner.extent;
+        draft.channel_src = inner.src;
+        draft.axes.pop();
+        draft.axes.remove(lead);
+        return draft.row_wise(Strategy::Interleave, lead_axis);
+    }
+    if inner.src == 0 {
+        draft.axes.pop();
+        return draft.row_wise(Strategy::Splat, inner);
+    }
+    if lead_axis.extent <= FEW && inner.src.unsigned_abs() <= FEW * draft.element {
+        return draft.gather_tiled(Strategy::Deinterleave, lead);
+    }
+    draft.transpose(lead, context)
+}
+
+impl Draft {
+    /// The axis with the smallest source step that is not 0; the innermost among equals.
+    fn leading_source_axis(&self) -> Option<usize> {
+        let moving = self.axes.iter().enumerate().rev().filter(|(_, a)| a.src != 0);
+        moving.min_by_key(|(_, a)| a.src.unsigned_abs()).map(|(at, _)| at)
+    }
+
+    /// Walks an axis the other way round on both sides (rule L4).
+    fn flip(&mut self, at: usize) {
+        let axis = &mut self.axes[at];
+        let last = axis.extent as isize - 1;
+        self.src_offset += axis.src * last;
+        self.dst_offset += axis.dst * last;
+        axis.src = -axis.src;
+        axis.dst = -axis.dst;
+    }
+
+    /// Takes the axis that continues `group` out of the rest, on the side that `step` reads.
+    fn grow(&mut self, group: &mut Group, step: impl Fn(&Axis) -> isize) -> bool {
+        let Some(outer) = group.axes().last() else { return false };
+        let Some(end) = step(outer).checked_mul(outer.extent as isize) else { return false };
+        let Some(at) = self.axes.iter().position(|a| step(a).unsigned_abs() == end.unsigned_abs()) else {
+            return false;
+        };
+        if step(&self.axes[at]) != end {
+            self.flip(at);
+        }
+        if group.extent() > MAX_STEPS {
+            return false;
+        }
+        group.push(self.axes.remove(at));
+        true
+    }
+
+    /// Rows along `columns` (already taken out), gathered along the axes that come next in the
+    /// destination until a tile is worth its call.
+    fn row_wise(mut self, strategy: Strategy, columns: Axis) -> Piece {
+        let unit = self.element * self.channels;
+        let mut columns = Group::axis(columns);
+        columns.cut(ROW_BYTES / unit, LINE);
+        let row_bytes = columns.full() * unit;
+        let want = (TILE_BYTES / row_bytes).clamp(1, 256);
+        let mut rows = Group::one();
+        while rows.extent() < want && columns.full() == columns.extent() {
+            let Some(axis) = self.axes.pop() else { break };
+            rows.push(axis);
+        }
+        rows.cut(want, 1);
+        let lines = row_bytes >= LONG_ROW_BYTES && matches!(strategy, Strategy::Run | Strategy::Rows);
+        let staged = self.streaming && !lines && row_bytes.max(self.adjacent(&rows, row_bytes)) >= 2 * LINE;
+        // Short rows far apart have no whole lines to stream.
+        self.streaming &= staged || lines;
+        self.finish(strategy, rows, columns, staged)
+    }
+
+    /// Length of the destination run that a tile's rows make together.
+    fn adjacent(&self, rows: &Group, row_bytes: usize) -> usize {
+        match rows.axes().first() {
+            Some(axis) if axis.dst == row_bytes as isize => row_bytes * axis.extent,
+            _ => row_bytes,
+        }
+    }
+
+    /// Rows along the innermost destination axis, in tiles with the axis whose source steps are
+    /// smaller, so that a source line serves several rows while it is in the first-level cache.
+    fn gather_tiled(mut self, strategy: Strategy, lead: usize) -> Piece {
+        let lead = self.axes.remove(lead);
+        let Some(inner) = self.axes.pop() else {
+            unreachable!("the leading source axis is not the innermost destination axis")
+        };
+        let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
+        match strategy {
+            Strategy::Deinterleave => columns.cut(4096 / self.element, LINE),
+            _ => {
+                columns.cut((1024 / self.element).max(16), LINE);
+                rows.cut((256 / lead.src.unsigned_abs()).max(8), 1);
+            }
+        }
+        let staged = self.streaming && columns.full() * self.element >= 4 * LINE;
+        self.streaming = staged;
+        self.finish(strategy, rows, columns, staged)
+    }
+
+    /// A dense source axis (`lead`) against the dense destination axis.
+    fn transpose(mut self, lead: usize, context: &Context<'_>) -> Piece {
+        let size = self.element;
+        let lead = self.axes.remove(lead);
+        let Some(inner) = self.axes.pop() else {
+            unreachable!("the leading source axis is not the innermost destination axis")
+        };
+        let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
+        // Both sides grow until they are long; whoever is shorter goes first.
+        let (most_rows, most_columns) = ((4096 / size).max(16), (1024 / size).max(16));
+        loop {
+            let more_rows = rows.extent() < most_rows;
+            let more_columns = columns.extent() < most_columns;
+            let rows_first = rows.extent() <= columns.extent();
+            let grown = match (more_rows, more_columns) {
+                (true, true) if rows_first => {
+                    self.grow(&mut rows, |a| a.src) || self.grow(&mut columns, |a| a.dst)
+                }
+                (true, true) => self.grow(&mut columns, |a| a.dst) || self.grow(&mut rows, |a| a.src),
+                (true, false) => self.grow(&mut rows, |a| a.src),
+                (false, true) => self.grow(&mut columns, |a| a.dst),
+                (false, false) => false,
+            };
+            if !grown {
+                break;
+            }
+        }
+        let tuning = context.tuning;
+        let edge = super::square_edge(size);
+        let direct = !self.streaming || self.on_lines(&rows, &columns, context.misaligned);
+        if direct {
+            rows.cut((tuning.tile_src_bytes.value / size).clamp(1, MAX_STEPS), edge);
+            columns.cut((tuning.tile_dst_bytes.value.max(LINE) / size).clamp(edge, MAX_STEPS), edge);
+            let whole = (columns.full() * size).is_multiple_of(LINE);
+            if whole || !self.streaming {
+                return self.finish(Strategy::Transpose, rows, columns, false);
+            }
+        }
+        columns.cut((tuning.staged_dst_bytes.value / size).clamp(1, MAX_STEPS), edge);
+        let row_bytes = columns.full() * size;
+        let short = columns.full() == columns.extent() && row_bytes < 4 * LINE;
+        // Short rows that touch leave together as one run: the longer, the better.
+        let want = if short { TILE_BYTES / row_bytes } else { tuning.staged_src_bytes.value / size };
+        let fit = (STAGING_BYTES - 2 * LINE) / (row_bytes + 3 * LINE);
+        rows.cut(want.clamp(1, MAX_STEPS).min(fit), edge);
+        let fits = rows.full() <= fit && rows.full() <= MAX_STEPS;
+        debug_assert!(fits);
+        self.finish(Strategy::Transpose, rows, columns, true)
+    }
+
+    /// Whether every destination row of every tile starts and ends on a line.
+    fn on_lines(&self, rows: &Group, columns: &Group, misaligned: usize) -> bool {
+        let start = self.dst_offset + misaligned as isize;
+        let mut steps = self.axes.iter().chain(rows.axes()).map(|a| a.dst);
+        let end = columns.extent() * self.element;
+        start % LINE as isize == 0 && end.is_multiple_of(LINE) && steps.all(|step| step % LINE as isize == 0)
+    }
+
+    /// No dense destination axis: element by element, in tiles of the two axes that matter.
+    fn scatter(mut self) -> Piece {
+        self.streaming = false;
+        let Some(inner) = self.axes.pop() else { unreachable!("a scatter has at least one axis") };
+        let mut columns = Group::axis(inner);
+        let lead = self.leading_source_axis().or(self.axes.len().checked_sub(1));
+        let mut rows = lead.map_or_else(Group::one, |at| Group::axis(self.axes.remove(at)));
+        let long = inner.src.unsigned_abs() <= rows.axes().first().map_or(0, |a| a.src.unsigned_abs());
+        columns.cut(if long { MAX_STEPS } else { 64 }, 16);
+        rows.cut(if long { 16 } else { 64 }, 16);
+        self.finish(Strategy::Scatter, rows, columns, false)
+    }
+
+    /// Puts the loops around the tile in order: the smaller a loop's smaller step, the further in it
+    /// goes, so that whichever side moves least is still in cache for the next tile.
+    fn finish(self, strategy: Strategy, rows: Group, columns: Group, staged: bool) -> Piece {
+        let mut loops = Loops::new();
+        for axis in &self.axes {
+            loops.push(Loop { count: axis.extent, src: axis.src, dst: axis.dst, over: Over::Outer, last: 1 });
+        }
+        for (group, over) in [(&rows, Over::Rows), (&columns, Over::Columns)] {
+            if let Some(axis) = group.axes().last()
+                && group.block() < axis.extent
+            {
+                let count = axis.extent.div_ceil(group.block());
+                let block = group.block() as isize;
+                loops.push(Loop {
+                    count,
+                    src: axis.src * block,
+                    dst: axis.dst * block,
+                    over,
+                    last: axis.extent - (count - 1) * group.block(),
+                });
+            }
+        }
+        let key = |l: &Loop| (l.src.unsigned_abs().min(l.dst.unsigned_abs()), l.dst.unsigned_abs());
+        loops.sort_by_key(|l| std::cmp::Reverse(key(l)));
+        Piece {
+            strategy,
+            element: self.element,
+            channels: self.channels,
+            channel_src: self.channel_src,
+            src_offset: self.src_offset,
+            dst_offset: self.dst_offset,
+            rows,
+            columns,
+            loops,
+            streaming: self.streaming,
+            staged,
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Plans: how a copy will run, as plain data that can be compared, printed and replayed.
+#![forbid(unsafe_code)]
+
+mod choose;
+mod group;
+mod trace;
+mod walk;
+
+use super::kernels::{Isa, Kind};
+use super::options::CopyOptions;
+use super::tuning::Tuning;
+use crate::layout::fuse::{self, Axis, Fused};
+use crate::{Error, Layout};
+use smallvec::SmallVec;
+use std::fmt;
+
+pub use group::Group;
+pub use trace::{Access, AccessKind, Side, trace};
+pub(crate) use walk::At;
+
+/// What kind of loop a copy comes down to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// There is nothing to move.
+    Nothing,
+    /// Both sides are one dense run.
+    Run,
+    /// Rows that are dense on both sides.
+    Rows,
+    /// Rows that repeat one element.
+    Splat,
+    /// Rows read backwards.
+    Reverse,
+    /// Rows whose source elements are a fixed distance apart.
+    Gather,
+    /// As gather, in tiles that use up the source lines of neighbouring rows.
+    GatherTiled,
+    /// A short dense source axis becomes planes.
+    Deinterleave,
+    /// A few planes become a short dense destination axis.
+    Interleave,
+    /// A dense source axis becomes a strided one and the other way round.
+    Transpose,
+    /// The destination has no dense axis.
+    Scatter,
+    /// The fill value of a padded view.
+    Fill,
+}
+
+impl Strategy {
+    /// The name that `explain` and every record use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Run => "run",
+            Self::Rows => "rows",
+            Self::Splat => "splat",
+            Self::Reverse => "reverse",
+            Self::Gather => "gather",
+            Self::GatherTiled => "gather_tiled",
+            Self::Deinterleave => "deinterleave",
+            Self::Interleave => "interleave",
+            Self::Transpose => "transpose",
+            Self::Scatter => "scatter",
+            Self::Fill => "fill",
+        }
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Nothing | Self::Run | Self::Rows => Kind::Copy,
+            Self::Splat | Self::Fill => Kind::Splat,
+            Self::Reverse | Self::Gather | Self::GatherTiled | Self::Deinterleave => Kind::Gather,
+            Self::Interleave => Kind::Interleave,
+            Self::Transpose => Kind::Transpose,
+            Self::Scatter => Kind::Scatter,
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a loop around the tiles steps over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Over {
+    /// An axis of its own.
+    Outer,
+    /// Blocks of the rows' outermost axis.
+    Rows,
+    /// Blocks of the columns' outermost axis.
+    Columns,
+}
+
+/// A loop around the tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Loop {
+    /// Iterations.
+    pub count: usize,
+    /// Source bytes per iteration.
+    pub src: isize,
+    /// Destination bytes per iteration.
+    pub dst: isize,
+    /// What it steps over.
+    pub over: Over,
+    /// Steps of the group's outermost axis in the last iteration, which may be shorter (1 for outer axes).
+    pub last: usize,
+}
+
+/// Loops around the tiles, outermost first; no heap allocation up to six.
+pub type Loops = SmallVec<[Loop; 6]>;
+
+/// One nest of loops around two-dimensional tiles.
+///
+/// All strides and offsets are bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// What the tiles do.
+    pub strategy: Strategy,
+    /// Bytes of one element, after widening.
+    pub element: usize,
+    /// Elements that one column holds (interleave; else 1).
+    pub channels: usize,
+    /// Source bytes between the elements of one column.
+    pub channel_src: isize,
+    /// Where the first element is read.
+    pub src_offset: isize,
+    /// Where the first element is written.
+    pub dst_offset: isize,
+    /// The rows of a tile (A): for a transpose the axes that are dense in the source.
+    pub rows: Group,
+    /// The columns of a tile (B): the axes that are dense in the destination.
+    pub columns: Group,
+    /// Loops around the tiles, outermost first.
+    pub loops: Loops,
+    /// Whole destination lines bypass the caches.
+    pub streaming: bool,
+    /// Rows go through a staging buffer, because they do not start and end on lines.
+    pub staged: bool,
+}
+
+impl Piece {
+    /// Destination bytes of one column.
+    pub(crate) fn unit(&self) -> usize {
+        self.element * self.channels
+    }
+}
+
+/// How a copy will run: pure data.
+///
+/// ```
+/// use restride::{CopyOptions, Layout, Plan};
+/// # fn main() -> Result<(), restride::Error> {
+/// let src = Layout::row_major(&[640, 480])?.apply(".T")?;
+/// let dst = Layout::row_major(&[480, 640])?;
+/// let plan = Plan::new(&src, &dst, 4, &CopyOptions::default())?;
+/// assert_eq!(plan.strategy(), "transpose");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub(crate) pieces: SmallVec<[Piece; 1]>,
+    pub(crate) element_size: usize,
+    pub(crate) bytes: usize,
+    pub(crate) isa: Isa,
+    pub(crate) threads: usize,
+}
+
+impl Plan {
+    /// Plans the copy of `src` into `dst`, for buffers that start on a cache line.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` (a copy never broadcasts), `NeedsCopy` for a padded destination, `Overflow`,
+    /// `Isa` where a level was asked for that this CPU lacks.
+    pub fn new(
+        src: &Layout,
+        dst: &Layout,
+        element_size: usize,
+        options: &CopyOptions,
+    ) -> Result<Self, Error> {
+        Self::at_address(src, dst, element_size, 0, options)
+    }
+
+    /// [`Plan::new`] for a destination buffer whose address is `misaligned` bytes past a cache line.
+    pub(crate) fn at_address(
+        src: &Layout,
+        dst: &Layout,
+        element_size: usize,
+        misaligned: usize,
+        options: &CopyOptions,
+    ) -> Result<Self, Error> {
+        if dst.is_padded() {
+            return Err(Error::NeedsCopy {
+                axes: [].into(),
+                reason: "a padded layout cannot be written (rule L7)".into(),
+            });
+        }
+        let fused = fuse::fuse(src, dst, element_size)?;
+        Self::of_fused(fused, element_size, misaligned, options)
+    }
+
+    /// Plans bare extents and (strides, offset) pairs in elements, as [`fuse::fuse_raw`] takes them.
+    pub(crate) fn of_fused(
+        fused: Fused,
+        element_size: usize,
+        misaligned: usize,
+        options: &CopyOptions,
+    ) -> Result<Self, Error> {
+        let isa = match options.isa {
+            None => Isa::active()?,
+            Some(isa) => isa.require("the caller asks for")?,
+        };
+        let tuning = options.tuning.as_deref().unwrap_or_else(|| Tuning::machine());
+        let overflow = Error::Overflow { what: "the size of the copy" };
+        let bytes = fused.elements.checked_mul(fused.element).ok_or(overflow)?;
+        let context = choose::Context { tuning, misaligned, streaming: options.streaming, bytes };
+        let mut pieces = SmallVec::new();
+        if bytes > 0 {
+            pieces.push(choose::piece(fused, &context));
+        }
+        let threads = match options.threads {
+            _ if bytes < tuning.parallel_from_bytes.value => 1,
+            Some(n) => n,
+            None => super::parallel::default_threads(),
+        };
+        Ok(Self { pieces, element_size, bytes, isa, threads })
+    }
+
+    /// Name of the strategy; for a padded view that of the largest piece that reads memory.
+    pub fn strategy(&self) -> &'static str {
+        self.main().map_or(Strategy::Nothing, |piece| piece.strategy).name()
+    }
+
+    /// The nests that run, in order.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Bytes written to the destination.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of one element before widening.
+    pub fn element_size(&self) -> usize {
+        self.element_size
+    }
+
+    /// The instruction-set level.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Threads that share the work.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn main(&self) -> Option<&Piece> {
+        let copies = self.pieces.iter().filter(|piece| piece.strategy != Strategy::Fill);
+        copies.max_by_key(|piece| piece.size()).or_else(|| self.pieces.first())
+    }
+}
+
+impl Piece {
+    /// Destination bytes of this piece.
+    pub fn size(&self) -> usize {
+        let blocks: usize = self.loops.iter().filter(|l| l.over == Over::Outer).map(|l| l.count).product();
+        blocks * self.rows.extent() * self.columns.extent() * self.unit()
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pieces.is_empty() {
+            return f.write_str("nothing to move");
+        }
+        write!(f, "{}, {} bytes, {} thread", self.isa, self.bytes, self.threads)?;
+        if self.threads > 1 {
+            f.write_str("s")?;
+        }
+        for piece in self.pieces.iter().take(8) {
+            write!(f, "\n{piece}")?;
+        }
+        match self.pieces.len().saturating_sub(8) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} pieces more"),
+        }
+    }
+}
+
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: elements of {} bytes", self.strategy, self.element)?;
+        write!(f, ", tiles of {} by {}", self.rows.full(), self.columns.full())?;
+        f.write_str(if self.streaming { ", streaming stores" } else { ", ordinary stores" })?;
+        f.write_str(if self.staged { " through staging" } else { "" })?;
+        for l in &self.loops {
+            let over = match l.over {
+                Over::Outer => "",
+                Over::Rows => " (row blocks)",
+                Over::Columns => " (column blocks)",
+            };
+            write!(f, "\n  for {} steps of {:+} / {:+} bytes{over}", l.count, l.src, l.dst)?;
+        }
+        f.write_str("\n  tile rows")?;
+        axes(f, self.rows.axes())?;
+        f.write_str(", columns")?;
+        axes(f, self.columns.axes())
+    }
+}
+
+fn axes(f: &mut fmt::Formatter<'_>, axes: &[Axis]) -> fmt::Result {
+    if axes.is_empty() {
+        return f.write_str(" 1");
+    }
+    axes.iter().rev().try_for_each(|a| write!(f, " {}@{:+}/{:+}", a.extent, a.src, a.dst))
+}
+
+/// Elements along one edge of the squares that a transpose tile is walked in: a line of them, so that
+/// every line that comes in is used up at once.
+pub(crate) fn square_edge(element: usize) -> usize {
+    super::kernels::square_edge(element)
+}
