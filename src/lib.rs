@@ -22,7 +22,8 @@ pub mod view;
 #[doc(hidden)]
 pub mod cli;
 
-pub use copy::{CopyOptions, Isa, plan::Plan, tuning::Tuning};
+pub use copy::{Contiguous, CopyOptions, Isa, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
+pub use copy::{plan::Plan, tuning::Tuning};
 pub use error::Error;
 pub use expr::Expr;
 pub use layout::{Layout, share_memory};

@@ -3,6 +3,7 @@
 #[cfg(any(test, feature = "instruments"))]
 #[doc(hidden)]
 pub mod cover;
+mod entry;
 pub(crate) mod kernels;
 mod nest;
 mod options;
@@ -11,6 +12,7 @@ pub mod plan;
 pub mod reference;
 pub mod tuning;
 
+pub use entry::{Contiguous, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
 pub use kernels::Isa;
 pub use options::CopyOptions;
 

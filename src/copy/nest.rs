@@ -5,7 +5,7 @@
 //! (rules L2, L5), so every offset that a tile forms lies inside them.
 
 use super::kernels::{self, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
-use super::plan::{At, Piece, Plan, Strategy};
+use super::plan::{At, Piece, Plan};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -90,7 +90,7 @@ unsafe fn tables<const N: usize>(
         _ => &[],
     };
     let entry = kernels::entry(plan.isa);
-    let src = if piece.strategy == Strategy::Fill { buffers.fill } else { buffers.src };
+    let src = if piece.fill { buffers.fill } else { buffers.src };
     let mut each = |at: At| {
         // SAFETY: offsets lie inside the buffers (the caller's promise).
         let (src, dst) = unsafe { (src.offset(at.src), buffers.dst.offset(at.dst)) };

@@ -81,3 +81,41 @@ fn general_strides() {
         }
     }
 }
+
+#[test]
+fn padded_views_and_arbitrary_destinations_equal_the_reference() {
+    use crate::{Layout, Tensor, View, ViewMut};
+    let x = Tensor::from_fn(&[5, 6, 7], |k| k as u32 + 1).unwrap();
+    for expr in [
+        ".pad((1, 2), (0, 3), (4, 0))",
+        ".pad((1, 1), (1, 1), (1, 1)).T[::-1]",
+        ".pad((0, 0), (2, 2), (2, 2)).unfold(1, 3).unfold(2, 3, 2)",
+        ".pad((3, 3), (0, 0), (0, 0)).permute(2, 0, 1)[::2, 1:-1]",
+        "[:, 0:1, 0:1].pad((9, 9), (0, 0), (0, 0))",
+        ".flip().permute(1, 2, 0)",
+        "[..., None].broadcast_to(5, 6, 7, 3)",
+    ] {
+        let view = x.apply(expr).unwrap();
+        let expected: Vec<u32> = view.iter().collect();
+        assert_eq!(view.materialize().unwrap().as_slice(), expected, "{expr}");
+        let reversed: Vec<usize> = view.shape().iter().rev().copied().collect();
+        let layout = Layout::row_major(&reversed).unwrap().t().unwrap().flip(&[]).unwrap();
+        let mut out = vec![0; expected.len()];
+        let mut naive = vec![0u8; expected.len() * 4];
+        let fill = view.fill_value();
+        super::reference::copy(
+            (view.layout(), bytemuck::cast_slice(view.data())),
+            (&layout, &mut naive),
+            4,
+            bytemuck::bytes_of(&fill),
+        )
+        .unwrap();
+        super::copy(&view, &mut ViewMut::new(&mut out, layout).unwrap()).unwrap();
+        assert_eq!(bytemuck::cast_slice::<u32, u8>(&out), naive, "{expr}");
+    }
+    let empty: [u32; 0] = [];
+    let view = View::new(&empty, Layout::row_major(&[0, 4]).unwrap()).unwrap();
+    assert!(view.materialize().unwrap().as_slice().is_empty());
+    let huge = x.apply("[0, 0, 0].broadcast_to(1073741824, 1048576)").unwrap();
+    assert_eq!(huge.materialize().unwrap_err().kind(), "alloc");
+}

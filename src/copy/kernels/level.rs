@@ -58,9 +58,6 @@ unsafe fn short(dst: *mut u8, src: *const u8, size: usize) {
 
 /// A level's inner loops.
 pub(super) trait Level {
-    /// Whether [`Level::line`] bypasses the caches.
-    const STREAMS: bool = false;
-
     /// Moves one line of 64 bytes past the caches where the level can.
     ///
     /// # Safety

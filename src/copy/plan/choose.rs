@@ -290,6 +290,7 @@ impl Draft {
         loops.sort_by_key(|l| std::cmp::Reverse(key(l)));
         Piece {
             strategy,
+            fill: false,
             element: self.element,
             channels: self.channels,
             channel_src: self.channel_src,

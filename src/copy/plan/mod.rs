@@ -3,6 +3,7 @@
 
 mod choose;
 mod group;
+mod padded;
 mod trace;
 mod walk;
 
@@ -17,6 +18,12 @@ use std::fmt;
 pub use group::Group;
 pub use trace::{Access, AccessKind, Side, trace};
 pub(crate) use walk::At;
+
+const TOO_LARGE: Error = Error::Overflow { what: "the size of the copy" };
+
+fn tuning(options: &CopyOptions) -> &Tuning {
+    options.tuning.as_deref().unwrap_or_else(|| Tuning::machine())
+}
 
 /// What kind of loop a copy comes down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,8 +51,6 @@ pub enum Strategy {
     Transpose,
     /// The destination has no dense axis.
     Scatter,
-    /// The fill value of a padded view.
-    Fill,
 }
 
 impl Strategy {
@@ -63,14 +68,13 @@ impl Strategy {
             Self::Interleave => "interleave",
             Self::Transpose => "transpose",
             Self::Scatter => "scatter",
-            Self::Fill => "fill",
         }
     }
 
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Nothing | Self::Run | Self::Rows => Kind::Copy,
-            Self::Splat | Self::Fill => Kind::Splat,
+            Self::Splat => Kind::Splat,
             Self::Reverse | Self::Gather | Self::GatherTiled | Self::Deinterleave => Kind::Gather,
             Self::Interleave => Kind::Interleave,
             Self::Transpose => Kind::Transpose,
@@ -122,6 +126,8 @@ pub type Loops = SmallVec<[Loop; 6]>;
 pub struct Piece {
     /// What the tiles do.
     pub strategy: Strategy,
+    /// The source is the fill value of a padded view, for which the source offset is 0.
+    pub fill: bool,
     /// Bytes of one element, after widening.
     pub element: usize,
     /// Elements that one column holds (interleave; else 1).
@@ -201,35 +207,49 @@ impl Plan {
                 reason: "a padded layout cannot be written (rule L7)".into(),
             });
         }
-        let fused = fuse::fuse(src, dst, element_size)?;
-        Self::of_fused(fused, element_size, misaligned, options)
+        let Some(mask) = src.mask() else {
+            let fused = fuse::fuse(src, dst, element_size)?;
+            return Self::of_fused(fused, element_size, misaligned, options);
+        };
+        let bytes = src.numel().checked_mul(element_size).ok_or(TOO_LARGE)?;
+        let mut plan = Self::empty(bytes, element_size, options)?;
+        let context =
+            choose::Context { tuning: tuning(options), misaligned, streaming: options.streaming, bytes };
+        padded::cut(src, mask, dst, element_size, &mut |fill, fused| {
+            plan.pieces.push(Piece { fill, ..choose::piece(fused, &context) });
+        })?;
+        Ok(plan)
     }
 
-    /// Plans bare extents and (strides, offset) pairs in elements, as [`fuse::fuse_raw`] takes them.
+    /// Plans a fused form of elements that were `element_size` bytes before it was made.
     pub(crate) fn of_fused(
         fused: Fused,
         element_size: usize,
         misaligned: usize,
         options: &CopyOptions,
     ) -> Result<Self, Error> {
+        let bytes = fused.elements.checked_mul(fused.element).ok_or(TOO_LARGE)?;
+        let mut plan = Self::empty(bytes, element_size, options)?;
+        if bytes > 0 {
+            let tuning = tuning(options);
+            let context = choose::Context { tuning, misaligned, streaming: options.streaming, bytes };
+            plan.pieces.push(choose::piece(fused, &context));
+        }
+        Ok(plan)
+    }
+
+    /// A plan of so many destination bytes without a piece.
+    fn empty(bytes: usize, element_size: usize, options: &CopyOptions) -> Result<Self, Error> {
         let isa = match options.isa {
             None => Isa::active()?,
             Some(isa) => isa.require("the caller asks for")?,
         };
-        let tuning = options.tuning.as_deref().unwrap_or_else(|| Tuning::machine());
-        let overflow = Error::Overflow { what: "the size of the copy" };
-        let bytes = fused.elements.checked_mul(fused.element).ok_or(overflow)?;
-        let context = choose::Context { tuning, misaligned, streaming: options.streaming, bytes };
-        let mut pieces = SmallVec::new();
-        if bytes > 0 {
-            pieces.push(choose::piece(fused, &context));
-        }
         let threads = match options.threads {
-            _ if bytes < tuning.parallel_from_bytes.value => 1,
+            _ if bytes < tuning(options).parallel_from_bytes.value => 1,
             Some(n) => n,
             None => super::parallel::default_threads(),
         };
-        Ok(Self { pieces, element_size, bytes, isa, threads })
+        Ok(Self { pieces: SmallVec::new(), element_size, bytes, isa, threads })
     }
 
     /// Name of the strategy; for a padded view that of the largest piece that reads memory.
@@ -263,7 +283,7 @@ impl Plan {
     }
 
     fn main(&self) -> Option<&Piece> {
-        let copies = self.pieces.iter().filter(|piece| piece.strategy != Strategy::Fill);
+        let copies = self.pieces.iter().filter(|piece| !piece.fill);
         copies.max_by_key(|piece| piece.size()).or_else(|| self.pieces.first())
     }
 }
@@ -297,6 +317,7 @@ impl fmt::Display for Plan {
 
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.fill { "fill by " } else { "" })?;
         write!(f, "{}: elements of {} bytes", self.strategy, self.element)?;
         write!(f, ", tiles of {} by {}", self.rows.full(), self.columns.full())?;
         f.write_str(if self.streaming { ", streaming stores" } else { ", ordinary stores" })?;

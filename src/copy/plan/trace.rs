@@ -75,7 +75,7 @@ impl<'p> TileTrace<'p> {
     }
 
     fn read(&self, offset: isize, bytes: usize, each: &mut dyn FnMut(Access)) {
-        if self.piece.strategy != super::Strategy::Fill {
+        if !self.piece.fill {
             self.elements(Side::Src, AccessKind::Read, offset, bytes, each);
         }
     }
