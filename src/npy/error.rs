@@ -28,6 +28,9 @@ pub enum NpyError {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// A copy was refused, for example because a size does not fit the address space.
+    #[error(transparent)]
+    Copy(#[from] crate::Error),
     /// The path names something that is no regular file, or may not be written.
     #[error("{}: {reason}", path.display())]
     Unfit {
@@ -39,10 +42,11 @@ pub enum NpyError {
 }
 
 impl NpyError {
-    /// A short stable name of the reason: `header`, `io` or `target`.
+    /// A short stable name of the reason: `header`, `io`, `file` or that of the refused copy.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Header { .. } => "header",
+            Self::Copy(error) => error.kind(),
             Self::Io { .. } => "io",
             Self::Unfit { .. } => "file",
         }

@@ -8,6 +8,8 @@ mod header;
 mod input;
 mod literal;
 mod output;
+mod pass;
+mod sides;
 
 pub use descr::Element;
 pub use error::NpyError;
@@ -15,3 +17,5 @@ pub use guard::install_signal_handlers;
 pub use header::{Header, HeaderError};
 pub use input::Input;
 pub use output::Output;
+pub use pass::{CopyBytes, Job, Limits, run, verify};
+pub use sides::{Between, Sink, Source};
