@@ -4,10 +4,16 @@
 //! compiled; everything else is part of the instruments. Unknown stays unknown (`None`): whoever has
 //! to decide all the same takes a documented default and says "assumed".
 
+#[cfg(feature = "instruments")]
+pub mod affinity;
 pub mod caches;
+#[cfg(feature = "instruments")]
+pub mod counters;
 mod cpuid;
 mod cpulist;
 pub mod fingerprint;
+#[cfg(feature = "instruments")]
+pub mod flush;
 pub mod pages;
 mod sysfs;
 pub mod topology;
