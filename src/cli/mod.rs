@@ -2,6 +2,7 @@
 
 mod machine;
 mod materialize;
+mod text;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

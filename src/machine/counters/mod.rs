@@ -180,20 +180,20 @@ impl State {
                 let under = super::topology::Topology::host().hypervisor.as_deref();
                 Some(match under {
                     Some(name) if name != "unnamed" => {
-                        format!("this virtual machine ({name}) has no such counter: {}", error_text(errno))
+                        format!("this virtual machine ({name}) has no such counter ({})", error_text(errno))
                     }
-                    Some(_) => format!("this virtual machine has no such counter: {}", error_text(errno)),
-                    None => format!("the kernel has no such counter on this machine: {}", error_text(errno)),
+                    Some(_) => format!("this virtual machine has no such counter ({})", error_text(errno)),
+                    None => format!("the kernel has no such counter on this machine ({})", error_text(errno)),
                 })
             }
             Self::Forbidden { errno, paranoid } => Some(match paranoid {
                 Some(level) => {
                     format!(
-                        "the kernel refuses it to this process (perf_event_paranoid is {level}): {}",
+                        "the kernel refuses it to this process (perf_event_paranoid is {level}; {})",
                         error_text(errno)
                     )
                 }
-                None => format!("the kernel refuses it to this process: {}", error_text(errno)),
+                None => format!("the kernel refuses it to this process ({})", error_text(errno)),
             }),
             Self::UnsupportedOs => Some(format!("{} has no perf events", std::env::consts::OS)),
         }
@@ -240,9 +240,22 @@ impl State {
     }
 }
 
+/// An error number by its name where it is one of the usual refusals: the system's own text for the most
+/// usual one, "no such file", would mislead.
 fn error_text(errno: i32) -> String {
-    // The library's text ends in "(os error N)", which is the number that people search for.
-    io::Error::from_raw_os_error(errno).to_string()
+    let name = match errno {
+        1 => "EPERM",
+        2 => "ENOENT",
+        13 => "EACCES",
+        16 => "EBUSY",
+        19 => "ENODEV",
+        22 => "EINVAL",
+        24 => "EMFILE",
+        38 => "ENOSYS",
+        95 => "EOPNOTSUPP",
+        _ => return io::Error::from_raw_os_error(errno).to_string(),
+    };
+    format!("{name}, error {errno}")
 }
 
 /// What one counter read.
