@@ -1,7 +1,8 @@
 //! What one element is, from the `descr` of a header: its size, and its number type where it has one.
 
 use super::literal::{Node, Value};
-use crate::dtype::{ByteOrder, Dtype};
+use crate::Error;
+use crate::dtype::{ByteOrder, Dtype, ElementBytes};
 
 /// The element type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,20 @@ pub struct Element {
 }
 
 impl Element {
+    /// Bytes of one element.
+    pub fn size_bytes(&self) -> usize {
+        self.dtype.size_bytes()
+    }
+
+    /// The bytes of one element that holds the number written as `text`, in the file's byte order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Pad`] when the value does not fit (see [`Dtype::encode`]).
+    pub fn encode(&self, text: &str) -> Result<ElementBytes, Error> {
+        self.dtype.encode(text, self.order)
+    }
+
     fn opaque(size_bytes: usize) -> Self {
         Element { dtype: Dtype::Bytes(size_bytes), order: ByteOrder::Little }
     }

@@ -2,7 +2,8 @@
 
 use super::descr::{self, Element};
 use super::literal::{self, Node, Value};
-use crate::layout::MAX_NDIM;
+use crate::Error;
+use crate::layout::{Layout, MAX_NDIM};
 use std::ops::Range;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -102,6 +103,15 @@ impl Header {
     /// Size of one element in bytes; 0 for empty strings and records without fields.
     pub fn element_size(&self) -> usize {
         self.element.dtype.size_bytes()
+    }
+
+    /// How the file's elements are read: row-major, or column-major for a Fortran file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::row_major`].
+    pub fn layout(&self) -> Result<Layout, Error> {
+        if self.fortran_order { Layout::column_major(&self.shape) } else { Layout::row_major(&self.shape) }
     }
 
     /// The version to write this file's `descr` with: 3.0 where its names are UTF-8, otherwise the lowest
