@@ -22,14 +22,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let topology = Topology::host();
     if let Some(reason) = &topology.override_error {
-        return Err(Failure {
-            message: reason.clone(),
-            kind: "caches",
-            code: 2,
-            piece: None,
-            shape: None,
-            json: args.json,
-        });
+        return Err(Failure::usage("caches", reason.clone()));
     }
     let facts = Facts { fingerprint: Fingerprint::host(), topology, pages: Pages::host() };
     text::print(&if args.json { text::json_text(&facts.json()) } else { facts.text() })

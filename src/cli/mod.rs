@@ -1,11 +1,16 @@
 //! The command line: one file per subcommand.
 
+mod draw;
+mod explain;
+mod failure;
 mod machine;
 mod materialize;
 mod text;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+pub(crate) use failure::Failure;
 
 /// Reads tensors against the grain: views, fast copies, and what they cost.
 #[derive(Parser)]
@@ -17,41 +22,33 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Shows what a view is, which pieces copy and why, and what the copy costs.
+    Explain(explain::Args),
     /// Makes a view of a `.npy` file contiguous.
     Materialize(materialize::Args),
     /// Shows this machine: CPU, caches, pages, counters.
     Machine(machine::Args),
 }
 
-/// A failed command: one sentence for stderr, a kind for `--json`, and the exit code.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    /// What happened, where, and what to do.
-    pub message: String,
-    /// Short stable name of the reason.
-    pub kind: &'static str,
-    /// 2 for a wrong command line, shape, dtype, cache list or expression syntax; 1 for the rest.
-    pub code: u8,
-    /// The refused piece of the expression and its byte range, where there is one.
-    pub piece: Option<(String, (usize, usize))>,
-    /// The shape that the piece met.
-    pub shape: Option<Vec<usize>>,
-    /// Whether the command was asked for `--json`.
-    pub json: bool,
-}
-
 /// Parses the arguments, runs the command, prints its failure.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if json && error.use_stderr() => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            return Failure::usage("usage", format!("{first}: see --help")).report(true);
+        }
+        Err(error) => error.exit(),
+    };
     let result = match cli.command {
+        Command::Explain(args) => explain::run(args),
         Command::Materialize(args) => materialize::run(args),
         Command::Machine(args) => machine::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("restride: {}", failure.message);
-            ExitCode::from(failure.code)
-        }
+        Err(failure) => failure.report(json),
     }
 }

@@ -8,14 +8,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure {
-            message: format!("cannot write to standard output: {error}"),
-            kind: "io",
-            code: 1,
-            piece: None,
-            shape: None,
-            json: false,
-        }),
+        Err(error) => Err(Failure::new("io", format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(()),
     }
 }
