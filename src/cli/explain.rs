@@ -11,17 +11,22 @@ use crate::npy::Input;
 use crate::{CopyOptions, Layout, Plan, Tuning};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// Example:
-///   restride explain --shape 3,4 ".T.reshape(12)"
-///   restride explain photo.npy ".permute(2, 0, 1)" --json
+/// Shows what a view is, which pieces copy and why, and what the copy costs.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment, arg_required_else_help = true)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  restride explain --shape 3,4 '.T.reshape(12)'\n  \
+                  restride explain photo.npy '.permute(2, 0, 1)' --model --json"
+)]
 pub(crate) struct Args {
-    /// The `.npy` file (not with --shape), then the view expression
-    #[arg(value_name = "FILE.npy] [EXPR", num_args = 0..=2, allow_hyphen_values = true)]
-    positional: Vec<String>,
+    /// The `.npy` file; with --shape the expression
+    #[arg(value_name = "FILE.npy")]
+    first: Option<String>,
+    /// The view expression, as in '.T[:, ::2]'; empty for the array as it is
+    #[arg(value_name = "EXPR")]
+    second: Option<String>,
     /// Extents of a row-major buffer instead of a file, as in 3,4; "" is rank 0
     #[arg(long, allow_hyphen_values = true)]
     shape: Option<String>,
@@ -49,9 +54,8 @@ struct Subject {
 }
 
 fn subject(args: &Args) -> Result<(Subject, String), Failure> {
-    let mut positional = args.positional.clone();
     if let Some(shape) = &args.shape {
-        if positional.len() > 1 {
+        if args.second.is_some() {
             return Err(Failure::usage("usage", "with --shape give only the expression, no file"));
         }
         let shape = read_shape(shape)?;
@@ -65,13 +69,12 @@ fn subject(args: &Args) -> Result<(Subject, String), Failure> {
             dtype: dtype.to_string(),
             encode: Box::new(move |text| dtype.encode(text, ByteOrder::Little)),
         };
-        return Ok((subject, positional.pop().unwrap_or_default()));
+        return Ok((subject, args.first.clone().unwrap_or_default()));
     }
-    if positional.is_empty() {
+    let Some(path) = &args.first else {
         return Err(Failure::usage("usage", "name a .npy file, or give --shape (see --help)"));
-    }
-    let path = PathBuf::from(positional.remove(0));
-    let input = Input::open(&path)?;
+    };
+    let input = Input::open(Path::new(path))?;
     let header = input.header();
     let element = header.element;
     let layout = match header.fortran_order {
@@ -85,7 +88,7 @@ fn subject(args: &Args) -> Result<(Subject, String), Failure> {
         dtype: String::from_utf8_lossy(&header.descr).into_owned(),
         encode: Box::new(move |text| element.dtype.encode(text, element.order)),
     };
-    Ok((subject, positional.pop().unwrap_or_default()))
+    Ok((subject, args.second.clone().unwrap_or_default()))
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -206,7 +209,8 @@ impl<'a> Explained<'a> {
                     Some(crate::Error::NeedsCopy { reason, .. }) => format!("COPY: {reason}"),
                     Some(error) => format!("COPY: {error}"),
                 };
-                let _ = writeln!(out, "  {:width$}  {}  {what}", expr.piece_text(piece), describe(&step.layout));
+                let _ =
+                    writeln!(out, "  {:width$}  {}  {what}", expr.piece_text(piece), describe(&step.layout));
             }
         }
         let count = self.passes.len();
@@ -260,7 +264,7 @@ impl ExplainedPass<'_> {
         for (number, line) in self.plan.to_string().lines().enumerate() {
             let _ = writeln!(out, "  {}{line}", if number == 0 { "plan    " } else { "        " });
         }
-        let _ = writeln!(out, "  why     {}", why(self.plan.strategy().name()));
+        let _ = writeln!(out, "  why     {}", why(self.plan.strategy()));
         if let Some(model) = &self.model {
             out.push_str(&model_text(model));
         }
@@ -377,7 +381,9 @@ fn why(strategy: &str) -> &'static str {
         "nothing" => "the view has no elements",
         "run" => "both sides are one dense run of bytes, so it is a plain copy",
         "rows" => "both sides hold dense rows, so that each row is one plain copy",
-        "splat" => "along the destination's rows the source stays on one element, which is stored again and again",
+        "splat" => {
+            "along the destination's rows the source stays on one element, which is stored again and again"
+        }
         "reverse" => "the source rows are dense but backwards, so that vectors are turned round in registers",
         "gather" => "the source's elements lie a fixed step apart, and are picked out of each line",
         "gather_tiled" => {

@@ -1,8 +1,8 @@
 //! A failed command: what it says, and the code it ends with.
 
+use crate::expr::{Expr, Refusal};
 use crate::machine::caches::{self, CacheSpec};
 use crate::{Error, Layout};
-use crate::expr::{Expr, Refusal};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -44,7 +44,9 @@ impl Failure {
             None => String::new(),
         };
         let message = match &refusal.error {
-            Error::Syntax { reason, .. } => format!("cannot read the expression at column {}: {reason}", from + 1),
+            Error::Syntax { reason, .. } => {
+                format!("cannot read the expression at column {}: {reason}", from + 1)
+            }
             error => format!("`{piece}` is refused: {error}{met}"),
         };
         Self {
@@ -115,7 +117,10 @@ pub(crate) fn read_shape(text: &str) -> Result<Vec<usize>, Failure> {
     }
     let extent = |item: &str| {
         item.trim().parse::<usize>().map_err(|_| {
-            Failure::usage("shape", format!("--shape {text:?}: {item:?} is no extent: list extents as in 3,4"))
+            Failure::usage(
+                "shape",
+                format!("--shape {text:?}: {item:?} is no extent: list extents as in 3,4"),
+            )
         })
     };
     text.split(',').map(extent).collect()
@@ -123,7 +128,8 @@ pub(crate) fn read_shape(text: &str) -> Result<Vec<usize>, Failure> {
 
 /// Reads `--dtype f32`.
 pub(crate) fn read_dtype(text: &str) -> Result<crate::dtype::Dtype, Failure> {
-    text.parse().map_err(|error: crate::dtype::UnknownDtype| Failure::usage("dtype", format!("--dtype: {error}")))
+    text.parse()
+        .map_err(|error: crate::dtype::UnknownDtype| Failure::usage("dtype", format!("--dtype: {error}")))
 }
 
 /// Reads `--caches L1d=48K/12/64,...`.
