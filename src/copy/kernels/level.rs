@@ -56,6 +56,48 @@ unsafe fn short(dst: *mut u8, src: *const u8, size: usize) {
     }
 }
 
+/// [`Level::gather`], portable.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn gather<const E: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+) {
+    for j in 0..n {
+        // SAFETY: j < n, which the caller vouches for on both sides.
+        unsafe { element::<E>(dst.add(j * size), src.offset(j as isize * stride), size) }
+    }
+}
+
+/// [`Level::interleave`], portable.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn interleave<const E: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    channels: usize,
+    channel: isize,
+    size: usize,
+) {
+    for j in 0..n {
+        for c in 0..channels {
+            // SAFETY: j < n and c < channels, which the caller vouches for on both sides.
+            unsafe {
+                let from = src.offset(c as isize * channel).add(j * size);
+                element::<E>(dst.add((j * channels + c) * size), from, size);
+            }
+        }
+    }
+}
+
 /// A level's inner loops.
 pub(super) trait Level {
     /// Moves one line of 64 bytes past the caches where the level can.
@@ -98,10 +140,8 @@ pub(super) trait Level {
     /// `dst` holds `n` elements; every `src + j * stride` for `j < n` holds one.
     #[inline(always)]
     unsafe fn gather<const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
-        for j in 0..n {
-            // SAFETY: j < n, which the caller vouches for on both sides.
-            unsafe { element::<E>(dst.add(j * size), src.offset(j as isize * stride), size) }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { gather::<E>(dst, src, n, stride, size) }
     }
 
     /// Writes `n` groups of `channels` elements; element `c` of group `j` comes from
@@ -118,15 +158,8 @@ pub(super) trait Level {
         channel: isize,
         size: usize,
     ) {
-        for j in 0..n {
-            for c in 0..channels {
-                // SAFETY: j < n and c < channels, which the caller vouches for on both sides.
-                unsafe {
-                    let from = src.offset(c as isize * channel).add(j * size);
-                    element::<E>(dst.add((j * channels + c) * size), from, size);
-                }
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
     }
 
     /// Transposes a tile: element `(i, j)` goes from `src + b[j].src + i * size` to

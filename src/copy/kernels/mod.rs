@@ -12,6 +12,10 @@ mod level;
 mod scalar;
 mod stage;
 mod tile;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 #[cfg(any(test, feature = "instruments"))]
 pub use guard::{Guarded, Place};
@@ -26,11 +30,17 @@ pub(crate) struct LevelEntry {
     pub(crate) isa: Isa,
     pub(crate) present: fn() -> bool,
     pub(crate) tile: TileFn,
+    /// Moves a run, whole lines past the caches: (destination, source, bytes).
+    pub(crate) stream: unsafe fn(*mut u8, *const u8, usize),
     pub(crate) fence: fn(),
 }
 
 /// Every level of this target, best first. The last one is portable and always present.
-pub(crate) static LEVELS: &[LevelEntry] = &[scalar::ENTRY];
+pub(crate) static LEVELS: &[LevelEntry] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86_64::avx512::ENTRY,
+    scalar::ENTRY,
+];
 
 /// The entry of a level that [`Isa::active`] or a plan named.
 pub(crate) fn entry(isa: Isa) -> &'static LevelEntry {

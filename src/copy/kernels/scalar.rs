@@ -1,13 +1,18 @@
 //! The portable level: plain Rust loops.
 
-use super::{Isa, LevelEntry, level::Level, tile};
+use super::{Isa, LevelEntry, level::Level, stage, tile};
 
 struct Scalar;
 
 impl Level for Scalar {}
 
-pub(super) const ENTRY: LevelEntry =
-    LevelEntry { isa: Isa::Scalar, present: || true, tile: run, fence: Scalar::fence };
+pub(super) const ENTRY: LevelEntry = LevelEntry {
+    isa: Isa::Scalar,
+    present: || true,
+    tile: run,
+    stream: stage::stream::<Scalar>,
+    fence: Scalar::fence,
+};
 
 /// # Safety
 /// As [`tile::run`].

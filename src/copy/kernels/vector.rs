@@ -1,0 +1,243 @@
+//! The micro-kernel, written once over vectors of one, two or four 128-bit lanes.
+//!
+//! A square of one line of elements a side is transposed in groups of 16 bytes of source columns. For a
+//! group, vector `k` takes 16 bytes of row `k` into its first lane, of row `k + g` into the next, and so
+//! on, where `g` is the number of elements in 16 bytes. Transposing the `g` by `g` elements inside each
+//! lane then leaves in vector `c` what belongs to destination row `c`, in order. The transposition inside
+//! lanes is the same step `log2(g)` times: interleave vector `i` with vector `i + g/2`.
+
+use super::tile::Step;
+
+/// A vector register and the few things that the kernels ask of it.
+pub(super) trait Vector: Copy {
+    /// 128-bit lanes of one vector: 1, 2 or 4.
+    const LANES: usize;
+
+    /// All bytes zero.
+    ///
+    /// # Safety
+    /// The CPU has the level, here and below.
+    unsafe fn zero() -> Self;
+
+    /// 16 bytes from each of `LANES` places.
+    ///
+    /// # Safety
+    /// Each is readable for 16 bytes.
+    unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self;
+
+    /// `bytes` bytes from each of `LANES` places; the rest is zero.
+    ///
+    /// # Safety
+    /// Each is readable for `bytes` bytes, at most 16.
+    unsafe fn lanes_partial(at: impl Fn(usize) -> *const u8, bytes: usize) -> Self;
+
+    /// Interleaves the elements of `E` bytes of the lower and of the upper half of each lane.
+    ///
+    /// # Safety
+    /// See [`Vector::zero`].
+    unsafe fn interleave<const E: usize>(self, other: Self) -> (Self, Self);
+
+    /// Ordinary store.
+    ///
+    /// # Safety
+    /// `dst` is writable for the whole vector.
+    unsafe fn store(self, dst: *mut u8);
+
+    /// Ordinary store of the first `bytes` bytes.
+    ///
+    /// # Safety
+    /// `dst` is writable for `bytes` bytes, at most the whole vector.
+    unsafe fn store_partial(self, dst: *mut u8, bytes: usize);
+
+    /// Store past the caches.
+    ///
+    /// # Safety
+    /// As [`Vector::store`]; `dst` is aligned to the vector.
+    unsafe fn stream(self, dst: *mut u8);
+}
+
+/// Transposes inside lanes: see the module's text.
+///
+/// # Safety
+/// The CPU has the level.
+#[inline(always)]
+unsafe fn network<V: Vector, const E: usize>(mut r: [V; 16]) -> [V; 16] {
+    let group = 16 / E;
+    let mut stage = 1;
+    while stage < group {
+        let mut next = r;
+        let mut i = 0;
+        while i < group / 2 {
+            // SAFETY: the caller's promise.
+            let (low, high) = unsafe { r[i].interleave::<E>(r[i + group / 2]) };
+            next[2 * i] = low;
+            next[2 * i + 1] = high;
+            i += 1;
+        }
+        r = next;
+        stage *= 2;
+    }
+    r
+}
+
+/// [`super::level::Level::transpose`] over vectors, for elements of 1, 2, 4, 8 and 16 bytes.
+///
+/// # Safety
+/// As there; the CPU has the level.
+#[inline(always)]
+pub(super) unsafe fn transpose<V: Vector, const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    na: usize,
+    rows: impl Fn(usize) -> isize,
+    b: &[Step],
+    stream: bool,
+) {
+    let edge = 64 / E;
+    let whole_b = b.len() / edge * edge;
+    let mut i = 0;
+    while i < na {
+        let ni = edge.min(na - i);
+        let mut j = 0;
+        while j < whole_b {
+            // SAFETY: rows i..i + ni and columns j..j + edge lie in the tile.
+            unsafe {
+                let from = src.add(i * E);
+                let to = dst.add(j * E);
+                square::<V, E>(from, to, ni, |k| rows(i + k), &b[j..j + edge], stream);
+            }
+            j += edge;
+        }
+        if whole_b < b.len() {
+            // SAFETY: as above, with the columns that are left.
+            unsafe {
+                fringe::<V, E>(src.add(i * E), dst.add(j * E), ni, |k| rows(i + k), &b[j..]);
+            }
+        }
+        i += edge;
+    }
+}
+
+/// One line of columns (`b.len() * E == 64`), at most a line of rows.
+///
+/// # Safety
+/// As [`transpose`].
+#[inline(always)]
+unsafe fn square<V: Vector, const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    ni: usize,
+    rows: impl Fn(usize) -> isize,
+    b: &[Step],
+    stream: bool,
+) {
+    let group = 16 / E;
+    let parts = 4 / V::LANES;
+    assert!(b.len() == 64 / E);
+    let mut i = 0;
+    while i + group <= ni {
+        // SAFETY: every load is 16 bytes of `group` elements of a row of the tile, every store a part
+        // of a destination row.
+        unsafe {
+            let mut out = [[V::zero(); 16]; 4];
+            let mut p = 0;
+            while p < parts {
+                let first = p * V::LANES * group;
+                let mut r = [V::zero(); 16];
+                let mut k = 0;
+                while k < group {
+                    r[k] = V::lanes(|lane| src.offset(b[first + lane * group + k].src).add(i * E));
+                    k += 1;
+                }
+                out[p] = network::<V, E>(r);
+                p += 1;
+            }
+            let mut k = 0;
+            while k < group {
+                let row = dst.offset(rows(i + k));
+                let mut p = 0;
+                while p < parts {
+                    let to = row.add(p * V::LANES * 16);
+                    if stream {
+                        out[p][k].stream(to)
+                    } else {
+                        out[p][k].store(to)
+                    }
+                    p += 1;
+                }
+                k += 1;
+            }
+        }
+        i += group;
+    }
+    if i < ni {
+        // SAFETY: as above; the loads take only the `ni - i` elements that are left.
+        unsafe {
+            let bytes = (ni - i) * E;
+            for p in 0..parts {
+                let first = p * V::LANES * group;
+                let mut r = [V::zero(); 16];
+                let mut k = 0;
+                while k < group {
+                    let at = |lane: usize| src.offset(b[first + lane * group + k].src).add(i * E);
+                    r[k] = V::lanes_partial(at, bytes);
+                    k += 1;
+                }
+                let out = network::<V, E>(r);
+                for (k, v) in out.iter().enumerate().take(ni - i) {
+                    let to = dst.offset(rows(i + k)).add(p * V::LANES * 16);
+                    if stream { v.stream(to) } else { v.store(to) }
+                }
+            }
+        }
+    }
+}
+
+/// Less than a line of columns, at most a line of rows.
+///
+/// # Safety
+/// As [`transpose`].
+#[inline(always)]
+unsafe fn fringe<V: Vector, const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    ni: usize,
+    rows: impl Fn(usize) -> isize,
+    b: &[Step],
+) {
+    let group = 16 / E;
+    let part = V::LANES * group;
+    let mut i = 0;
+    while i < ni {
+        let n = group.min(ni - i);
+        let mut first = 0;
+        while first < b.len() {
+            let columns = part.min(b.len() - first);
+            // SAFETY: loads take `n` elements of rows of the tile (the last row again where a lane has
+            // none of its own), stores `columns` elements of its destination rows.
+            unsafe {
+                let mut r = [V::zero(); 16];
+                let mut k = 0;
+                while k < group {
+                    let at = |lane: usize| {
+                        let row = (first + lane * group + k).min(b.len() - 1);
+                        src.offset(b[row].src).add(i * E)
+                    };
+                    r[k] = if n == group { V::lanes(at) } else { V::lanes_partial(at, n * E) };
+                    k += 1;
+                }
+                let out = network::<V, E>(r);
+                let mut k = 0;
+                while k < group {
+                    if k < n {
+                        let to = dst.offset(rows(i + k)).add(first * E);
+                        out[k].store_partial(to, columns * E);
+                    }
+                    k += 1;
+                }
+            }
+            first += part;
+        }
+        i += group;
+    }
+}

@@ -1,0 +1,3 @@
+//! The x86-64 levels.
+
+pub(super) mod avx512;
