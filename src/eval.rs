@@ -5,10 +5,11 @@
 //! on from there. The last pass makes the result contiguous; where the last copy of the expression did that
 //! already, it is that copy.
 
-use crate::Error;
 use crate::dtype::ElementBytes;
 use crate::expr::{Expr, Op, Refusal, second_fill};
 use crate::layout::Layout;
+use crate::view::BytesView;
+use crate::{CopyOptions, Error, Tensor};
 
 /// What one piece of an expression did.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +113,42 @@ pub fn evaluate(
         passes.push(Pass { src: chain.layout.clone(), fill: chain.fill.clone(), piece: None });
     }
     Ok(Evaluation { steps, passes, layout: chain.layout, fill: chain.fill, copies })
+}
+
+/// Carries an evaluation out in memory: pass after pass, `data` first. The bytes of the result, contiguous.
+///
+/// # Errors
+/// `Bounds` when the first pass leaves `data`; `Overflow`, `Alloc` or `Isa` when a copy cannot be made.
+///
+/// ```
+/// use restride::dtype::{ByteOrder, Dtype};
+/// use restride::{CopyOptions, Expr, Layout, eval};
+/// let layout = Layout::row_major(&[2, 2])?;
+/// let encode = |text: &str| Dtype::U8.encode(text, ByteOrder::Little);
+/// let evaluation = eval::evaluate(&layout, 4, &Expr::parse(".T.reshape(4)")?, &encode).unwrap();
+/// let result = eval::run(&evaluation, &[1, 2, 3, 4], 1, &CopyOptions::default())?;
+/// assert_eq!(result.as_slice(), [1, 3, 2, 4]);
+/// # Ok::<(), restride::Error>(())
+/// ```
+pub fn run(
+    evaluation: &Evaluation,
+    data: &[u8],
+    element_size: usize,
+    options: &CopyOptions,
+) -> Result<Tensor<u8>, Error> {
+    let mut memory: Option<Tensor<u8>> = None;
+    for pass in &evaluation.passes {
+        let from = memory.as_ref().map_or(data, Tensor::as_slice);
+        let mut src = BytesView::new(from, pass.src.clone(), element_size)?;
+        if let Some(fill) = &pass.fill {
+            src = src.with_fill(fill)?;
+        }
+        memory = Some(src.materialize_with(options)?);
+    }
+    match memory {
+        Some(tensor) => Ok(tensor),
+        None => Tensor::from_slice(&[data.len()], data), // no evaluation is without a pass
+    }
 }
 
 #[cfg(test)]

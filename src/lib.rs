@@ -23,9 +23,9 @@ pub mod view;
 pub mod cli;
 
 pub use copy::{Contiguous, CopyOptions, Isa, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
-pub use copy::{plan::Plan, tuning::Tuning};
+pub use copy::{ReshapedView, plan::Plan, tuning::Tuning};
 pub use error::Error;
 pub use expr::Expr;
-pub use layout::{Layout, share_memory};
+pub use layout::{CopyPolicy, Index, Layout, share_memory};
 pub use tensor::Tensor;
 pub use view::{BytesView, BytesViewMut, Element, View, ViewMut};

@@ -101,6 +101,22 @@ impl<T: Element> Tensor<T> {
         &self.shape
     }
 
+    /// The same elements in another shape; nothing is copied.
+    ///
+    /// # Errors
+    /// `Shape` when the sizes differ.
+    pub fn into_shape(self, shape: &[usize]) -> Result<Self, Error> {
+        let refuse = || Error::Shape {
+            from: self.shape[..].into(),
+            to: shape.iter().map(|&extent| extent as isize).collect(),
+            reason: format!("the tensor holds {} elements", self.data.len()),
+        };
+        if check_shape(shape)? != self.data.len() {
+            return Err(refuse());
+        }
+        Ok(Self { data: self.data, shape: shape.into() })
+    }
+
     /// The elements in row-major order.
     pub fn as_slice(&self) -> &[T] {
         &self.data

@@ -2,7 +2,7 @@
 
 use restride::dtype::{ByteOrder, Dtype, ElementBytes};
 use restride::eval::{Evaluation, evaluate};
-use restride::{Expr, Layout};
+use restride::{CopyOptions, Expr, Layout, View};
 use serde_json::Value;
 
 fn cases(file: &str) -> Vec<Value> {
@@ -20,18 +20,22 @@ fn encode(text: &str) -> Result<ElementBytes, restride::Error> {
     Dtype::I64.encode(text, ByteOrder::Little)
 }
 
-/// What a view over `buffer` reads, element by element.
-fn read(layout: &Layout, buffer: &[i64], fill: &Option<ElementBytes>) -> Vec<i64> {
-    let fill = fill.as_ref().map_or(0, |bytes| i64::from_le_bytes(bytes[..].try_into().unwrap()));
-    (0..layout.numel()).map(|k| layout.view_at(k).unwrap().map_or(fill, |index| buffer[index])).collect()
-}
-
-/// The result of an evaluation over an arange buffer, pass after pass.
+/// The result of an evaluation over an arange buffer, pass after pass: by the engine, and again element
+/// by element.
 fn run(evaluation: &Evaluation, len: usize) -> Vec<i64> {
-    let mut buffer: Vec<i64> = (0..len as i64).collect();
+    let arange: Vec<i64> = (0..len as i64).collect();
+    let mut buffer = arange.clone();
     for pass in &evaluation.passes {
-        buffer = read(&pass.src, &buffer, &pass.fill);
+        let fill = pass.fill.as_ref().map_or(0, |bytes| i64::from_le_bytes(bytes[..].try_into().unwrap()));
+        let view = View::with_fill(&buffer, pass.src.clone(), fill).unwrap();
+        let read: Vec<i64> = view.iter().collect();
+        assert_eq!(view.materialize().unwrap().as_slice(), read);
+        buffer = read;
     }
+    let bytes: Vec<u8> = arange.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let engine = restride::eval::run(evaluation, &bytes, 8, &CopyOptions::default()).unwrap();
+    let expected: Vec<u8> = buffer.iter().flat_map(|v| v.to_le_bytes()).collect();
+    assert_eq!(engine.as_slice(), expected);
     buffer
 }
 

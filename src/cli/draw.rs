@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_strided_view_marks_what_it_reads() {
         let layout = Layout::row_major(&[3, 4]).unwrap().apply("[1:, ::2]").unwrap();
-        assert_eq!(positions(&layout, "0").unwrap(), "4  6\n8 10\n");
+        assert_eq!(positions(&layout, "0").unwrap(), " 4  6\n 8 10\n");
         let text = buffer(&layout, 12, 4, 16).unwrap();
         assert_eq!(text, "line   0 |  ·  ·  ·  · |\nline   1 |  4  ·  6  · |\nline   2 |  8  · 10  · |\n");
     }

@@ -222,6 +222,22 @@ impl<T: Element> View<'_, T> {
     }
 }
 
+impl BytesView<'_> {
+    /// The view's elements in row-major order, as the bytes of a one-axis tensor.
+    ///
+    /// # Errors
+    /// `Overflow` or `Alloc` when the result does not fit in memory; `Isa`.
+    pub fn materialize_with(&self, options: &CopyOptions) -> Result<Tensor<u8>, Error> {
+        let layout = Layout::row_major(self.layout().shape())?;
+        let bytes = layout.numel().checked_mul(self.element_size());
+        let mut memory = Uninit::new(&[bytes.ok_or(Error::Overflow { what: "the size in bytes" })?])?;
+        // SAFETY: a row-major layout reaches exactly the bytes of the new memory, none of them twice.
+        unsafe { bytes_into(self, &layout, memory.spare().as_mut_ptr().cast(), options)? };
+        // SAFETY: the copy wrote every position of the row-major layout, which is all of the memory.
+        Ok(unsafe { memory.assume_init() })
+    }
+}
+
 /// The elements of a view in row-major order: borrowed where no copy was needed.
 #[derive(Debug)]
 pub enum Contiguous<'a, T> {

@@ -10,11 +10,13 @@ mod options;
 mod parallel;
 pub mod plan;
 pub mod reference;
+mod reshape;
 pub mod tuning;
 
 pub use entry::{Contiguous, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
 pub use kernels::Isa;
 pub use options::CopyOptions;
+pub use reshape::ReshapedView;
 
 #[cfg(test)]
 mod tests;
