@@ -31,10 +31,14 @@ mod report;
 mod runs;
 mod sets;
 mod spec;
+mod trace;
 
 pub use classes::Classes;
 pub use hierarchy::{Access, Hierarchy};
 pub use level::LevelCounts;
-pub use report::{LevelReport, Levels, ModelReport, WalkReport, model, naive};
+pub use report::{
+    LevelReport, Levels, ModelReport, PlanLevelReport, PlanReport, StreamingReport, WalkReport, model, naive,
+};
 pub use runs::Run;
 pub use spec::{CacheSpec, Options, Replacement, TlbSpec};
+pub use trace::planned;

@@ -5,6 +5,8 @@ use super::hierarchy::{Access, Hierarchy};
 use super::level::LevelCounts;
 use super::runs::{Order, Run};
 use super::spec::{CacheSpec, Options};
+use super::trace::planned;
+use crate::copy::plan::Plan;
 use crate::{Error, Layout};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -20,9 +22,11 @@ pub struct ModelReport {
     pub caches: Vec<CacheSpec>,
     /// The walk over the view in logical order: reads only.
     pub naive: WalkReport,
+    /// The copy as its plan makes it: reads and writes.
+    pub plan: PlanReport,
 }
 
-/// What one walk costs.
+/// What a walk over a view costs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct WalkReport {
@@ -39,11 +43,48 @@ pub struct WalkReport {
     pub tlb: Option<LevelReport>,
 }
 
+/// What a copy costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PlanReport {
+    /// Accesses, misses and write-backs of each level; streaming stores reach none.
+    pub levels: Levels<PlanLevelReport>,
+    /// Misses of each level divided by the valid elements of the source view; 0 where it has none.
+    pub misses_per_element: Levels<f64>,
+    /// Distinct lines of the first level's size that the copy reads or writes.
+    pub lines_touched: u64,
+    /// Those of which every byte is read or written.
+    pub lines_used_in_full: u64,
+    /// Stores past the caches.
+    pub streaming: StreamingReport,
+    /// The TLB, where one is modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<LevelReport>,
+}
+
+/// Stores that bypass every level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct StreamingReport {
+    /// Elements stored.
+    pub stores: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// A value for each level, by name, the level next to the core first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Levels<T>(pub Vec<(String, T)>);
 
 impl<T> Levels<T> {
+    pub(super) fn of(
+        caches: &[CacheSpec],
+        counts: &[LevelCounts],
+        value: impl Fn(&LevelCounts) -> T,
+    ) -> Self {
+        Self(caches.iter().zip(counts).map(|(cache, counts)| (cache.level.clone(), value(counts))).collect())
+    }
+
     /// The value of the level of that name.
     pub fn get(&self, level: &str) -> Option<&T> {
         self.0.iter().find(|(name, _)| name == level).map(|(_, value)| value)
@@ -79,6 +120,35 @@ impl From<LevelCounts> for LevelReport {
     }
 }
 
+/// What one level counted during a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PlanLevelReport {
+    /// Reads and writes that reached the level.
+    pub accesses: u64,
+    /// Those of which a line was missing.
+    pub misses: u64,
+    /// Lines that left for another line.
+    pub evictions: u64,
+    /// Dirty lines that left. Lines that are still dirty at the end are not among them.
+    pub write_backs: u64,
+    /// Misses by cause, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Classes>,
+}
+
+impl From<LevelCounts> for PlanLevelReport {
+    fn from(counts: LevelCounts) -> Self {
+        let LevelCounts { accesses, misses, evictions, write_backs, classes, .. } = counts;
+        Self { accesses, misses, evictions, write_backs, classes }
+    }
+}
+
+/// Misses over elements.
+pub(super) fn per_element(misses: u64, elements: u64) -> f64 {
+    if elements == 0 { 0.0 } else { misses as f64 / elements as f64 }
+}
+
 /// Models the naive walk over a view: one read per valid element in row-major logical order.
 ///
 /// Elements are `element_size` bytes wide. Sizes are in bytes; element `i` of the buffer lies at
@@ -110,50 +180,43 @@ pub fn naive(
     let order = Order::logical(layout);
     let size = element_size as u64;
     refuse_endless(&order, size, caches.first().map_or(1, |cache| cache.line.max(1)))?;
-    let reach = order.reach().checked_mul(size).filter(|&bytes| bytes <= i64::MAX as u64);
+    let span = order.span();
+    let reach = span.reach.checked_mul(size).filter(|&bytes| bytes <= i64::MAX as u64);
     let reach = reach.ok_or(Error::Overflow { what: "the byte address of an element" })?;
     let mut hierarchy = Hierarchy::new(caches, options, reach)?;
     let len = u32::try_from(element_size).map_err(|_| Error::Overflow { what: "the size of an element" })?;
-    let mut elements = 0;
     order.for_each(|first, step, count| {
-        elements += count;
-        hierarchy.run(
-            Run { start: first * size, stride: step as i64 * size as i64, count },
-            len,
-            Access::Read,
-        );
+        let run = Run { start: first * size, stride: step as i64 * size as i64, count };
+        hierarchy.run(run, len, Access::Read);
     });
     let lines = layout.lines(element_size, caches[0].line as usize);
-    Ok(report(&mut hierarchy, caches, elements, (lines.touched, lines.used_in_full)))
+    let counts = hierarchy.counts();
+    Ok(WalkReport {
+        levels: Levels::of(caches, &counts, |counts| (*counts).into()),
+        misses_per_element: Levels::of(caches, &counts, |counts| per_element(counts.misses, span.elements)),
+        lines_touched: lines.touched,
+        lines_used_in_full: lines.used_in_full,
+        tlb: hierarchy.tlb().map(Into::into),
+    })
 }
 
-/// Models a view on the given caches.
+/// Models a view and the copy of it into `dst` as `plan` makes it.
 ///
 /// # Errors
 ///
-/// As [`naive`].
+/// As [`naive`] and [`planned`].
 pub fn model(
-    layout: &Layout,
-    element_size: usize,
+    src: &Layout,
+    dst: &Layout,
+    plan: &Plan,
     caches: &[CacheSpec],
     options: &Options,
 ) -> Result<ModelReport, Error> {
-    Ok(ModelReport { caches: caches.to_vec(), naive: naive(layout, element_size, caches, options)? })
-}
-
-fn report(hierarchy: &mut Hierarchy, caches: &[CacheSpec], elements: u64, lines: (u64, u64)) -> WalkReport {
-    let counts = hierarchy.counts();
-    let named = || caches.iter().map(|cache| cache.level.clone()).zip(&counts);
-    let per_element = |misses: u64| if elements == 0 { 0.0 } else { misses as f64 / elements as f64 };
-    WalkReport {
-        levels: Levels(named().map(|(name, &counts)| (name, counts.into())).collect()),
-        misses_per_element: Levels(
-            named().map(|(name, counts)| (name, per_element(counts.misses))).collect(),
-        ),
-        lines_touched: lines.0,
-        lines_used_in_full: lines.1,
-        tlb: hierarchy.tlb().map(LevelReport::from),
-    }
+    Ok(ModelReport {
+        caches: caches.to_vec(),
+        naive: naive(src, plan.element_size(), caches, options)?,
+        plan: planned(src, dst, plan, caches, options)?,
+    })
 }
 
 /// Refuses walks that would take hours, such as a broadcast view of 2^62 elements.

@@ -28,6 +28,15 @@ pub(super) struct Axis {
     pub stride: isize,
 }
 
+/// What a walk covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// One past the largest valid element index; 0 where nothing is valid.
+    pub reach: u64,
+    /// Valid elements, repeated ones as often as they are read.
+    pub elements: u64,
+}
+
 /// The order in which the valid elements of a layout are visited.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
@@ -49,23 +58,27 @@ impl Order {
         Self { axes, offset: layout.offset() as i128, constraints }
     }
 
-    /// One past the largest valid element index; 0 where nothing is valid.
+    /// How far the walk reaches and how many elements it reads.
     ///
     /// A padded walk is looked at row by row, because the ends of its axes may be padding.
-    pub fn reach(&self) -> u64 {
+    pub fn span(&self) -> Span {
+        let mut span = Span { reach: 0, elements: 0 };
         if self.axes.iter().any(|a| a.extent == 0) {
-            return 0;
+            return span;
         }
-        let up = |a: &Axis| (a.stride.max(0) as i128) * (a.extent as i128 - 1);
-        let largest = self.offset + self.axes.iter().map(up).sum::<i128>();
         if self.constraints.is_empty() {
-            return u64::try_from(largest + 1).unwrap_or(u64::MAX);
+            let up = |a: &Axis| (a.stride.max(0) as i128) * (a.extent as i128 - 1);
+            let largest = self.offset + self.axes.iter().map(up).sum::<i128>();
+            span.reach = u64::try_from(largest + 1).unwrap_or(u64::MAX);
+            span.elements = self.axes.iter().fold(1u64, |n, a| n.saturating_mul(a.extent as u64));
+            return span;
         }
-        let mut reach = 0;
         self.for_each(|first, step, count| {
-            reach = reach.max(first.max(first.wrapping_add_signed(step as i64 * (count as i64 - 1))) + 1);
+            let last = first.wrapping_add_signed(step as i64 * (count as i64 - 1));
+            span.reach = span.reach.max(first.max(last) + 1);
+            span.elements += count;
         });
-        reach
+        span
     }
 
     /// Number of runs and the longest possible run, to judge the work before doing it.
