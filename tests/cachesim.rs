@@ -2,8 +2,10 @@
 #![cfg(feature = "instruments")]
 
 use proptest::prelude::*;
-use restride::Layout;
-use restride::cachesim::{Access, CacheSpec, Hierarchy, Options, Run, TlbSpec, WalkReport, model, naive};
+use restride::cachesim::{
+    Access, CacheSpec, Hierarchy, Options, PlanReport, Run, TlbSpec, WalkReport, model, naive, planned,
+};
+use restride::{CopyOptions, Isa, Layout, Plan};
 
 const MIB: u64 = 1 << 20;
 
@@ -39,8 +41,11 @@ fn known_values() {
 #[test]
 fn the_json_has_the_fixed_keys() {
     let layout = Layout::row_major(&[4, 4]).unwrap();
-    let report = model(&layout, 4, &l1_and_l2(), &Options::default()).unwrap();
+    let options = CopyOptions::default().streaming(false);
+    let plan = Plan::new(&layout, &layout, 4, &options).unwrap();
+    let report = model(&layout, &layout, &plan, &l1_and_l2(), &Options::default()).unwrap();
     let json = serde_json::to_value(&report).unwrap();
+    let plan_level = |accesses: u64| serde_json::json!({"accesses": accesses, "misses": 2, "evictions": 0, "write_backs": 0});
     let expected = serde_json::json!({
         "caches": [
             {"level": "L1d", "bytes": 49152, "ways": 12, "line": 64},
@@ -52,8 +57,70 @@ fn the_json_has_the_fixed_keys() {
             "lines_touched": 1,
             "lines_used_in_full": 1,
         },
+        "plan": {
+            "levels": {"L1d": plan_level(32), "L2": plan_level(2)},
+            "misses_per_element": {"L1d": 0.125, "L2": 0.125},
+            "lines_touched": 2,
+            "lines_used_in_full": 2,
+            "streaming": {"stores": 0, "bytes": 0},
+        },
     });
     assert_eq!(json, expected);
+}
+
+/// What a plan costs on one machine, whatever the tests run on.
+fn planned_copy(
+    shape: &[usize],
+    expression: &str,
+    size: usize,
+    streaming: bool,
+    caches: &[CacheSpec],
+) -> PlanReport {
+    let src = Layout::row_major(shape).unwrap().apply(expression).unwrap();
+    let dst = Layout::row_major(src.shape()).unwrap();
+    let options = CopyOptions::default().streaming(streaming).isa(Isa::Scalar).threads(1);
+    let plan = Plan::new(&src, &dst, size, &options).unwrap();
+    planned(&src, &dst, &plan, caches, &Options::default()).unwrap()
+}
+
+/// The plan of a power-of-two transpose uses every line whole in one visit: reads and writes miss once a
+/// line where a walk by columns misses on every element.
+#[test]
+fn the_plan_of_a_transpose_misses_once_a_line() {
+    let n = 1024u64;
+    let report = planned_copy(&[1024, 1024], ".T", 8, false, &l1_and_l2());
+    let (l1, l2) = (report.levels.get("L1d").unwrap(), report.levels.get("L2").unwrap());
+    assert_eq!((l1.accesses, l1.misses), (2 * n * n, 2 * n * n / 8));
+    assert_eq!((l2.accesses, l2.misses), (l1.misses, l1.misses));
+    assert_eq!((report.lines_touched, report.lines_used_in_full), (2 * n * n / 8, 2 * n * n / 8));
+    // All written lines leave L1 but those that it still holds, and 2 MiB of 16 stay in L2.
+    assert!(l1.write_backs > n * n / 8 - 768 && l1.write_backs <= n * n / 8, "{l1:?}");
+    assert!(l2.write_backs >= n * n / 8 - 32_768 && l2.write_backs <= n * n / 8, "{l2:?}");
+    assert!(l1.evictions >= l1.write_backs && l2.evictions >= l2.write_backs);
+}
+
+/// Streaming stores reach no level: what is left are the reads, once a line.
+#[test]
+fn streaming_stores_are_shown_apart() {
+    let n = 1024u64;
+    let report = planned_copy(&[1024, 1024], ".T", 8, true, &l1_and_l2());
+    assert_eq!((report.streaming.stores, report.streaming.bytes), (n * n, 8 * n * n));
+    for (_, level) in &report.levels.0 {
+        assert_eq!((level.misses, level.write_backs), (n * n / 8, 0));
+    }
+    assert_eq!(report.levels.get("L1d").unwrap().accesses, n * n);
+    assert_eq!(*report.misses_per_element.get("L1d").unwrap(), 0.125);
+}
+
+/// Padding is written and read from nowhere.
+#[test]
+fn the_plan_of_a_padded_view_reads_what_is_valid() {
+    let report = planned_copy(&[10, 10], ".pad((3, 3), (3, 3), value=1)", 4, false, &[l1()]);
+    assert_eq!(report.levels.get("L1d").unwrap().accesses, 100 + 256);
+    // 400 bytes of source are 7 lines, 1024 of destination 16.
+    assert_eq!((report.lines_touched, report.levels.get("L1d").unwrap().misses), (7 + 16, 7 + 16));
+    let nothing = planned_copy(&[0, 7], ".T", 4, false, &[l1()]);
+    assert_eq!((nothing.levels.get("L1d").unwrap().accesses, nothing.lines_touched), (0, 0));
 }
 
 /// A row walk misses once a line at every level, whatever the cache.
@@ -243,5 +310,15 @@ proptest! {
         let expected = by_hand(&layout, size as u64, &caches);
         let got: Vec<_> = report.levels.0.iter().map(|(_, level)| (level.accesses, level.misses)).collect();
         prop_assert_eq!(got, expected);
+        // A cache that holds everything misses once a line that the copy touches, whatever its order.
+        let all = [CacheSpec::new("L1d", 1 << 24, 1 << 18, 64)];
+        let dst = Layout::row_major(layout.shape()).unwrap();
+        let plan = Plan::new(&layout, &dst, size, &CopyOptions::default().streaming(false).threads(1)).unwrap();
+        let copy = planned(&layout, &dst, &plan, &all, &Options::default()).unwrap();
+        let level = copy.levels.get("L1d").unwrap();
+        prop_assert!(level.accesses <= report.levels.get("L1d").unwrap().accesses + dst.numel() as u64);
+        if 64 % size == 0 {
+            prop_assert_eq!(level.misses, copy.lines_touched);
+        }
     }
 }
