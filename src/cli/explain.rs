@@ -143,7 +143,7 @@ impl<'a> Explained<'a> {
             let plan = Plan::new(&pass.src, &dst, subject.element_size, &options)?;
             let lines = pass.src.lines(subject.element_size, line_bytes);
             let model = match model {
-                true => Some(model_json(&pass.src, &plan, subject.element_size, &modelled)?),
+                true => Some(model_json(&pass.src, &dst, &plan, &modelled)?),
                 false => None,
             };
             passes.push(ExplainedPass { pass, plan, lines, model });
@@ -289,13 +289,12 @@ impl ExplainedPass<'_> {
 
 /// The model's report of the naive walk and of the plan.
 fn model_json(
-    layout: &Layout,
+    src: &Layout,
+    dst: &Layout,
     plan: &Plan,
-    element_size: usize,
     caches: &[cachesim::CacheSpec],
 ) -> Result<Value, Failure> {
-    let _ = plan;
-    let report = cachesim::model(layout, element_size, caches, &cachesim::Options::default())?;
+    let report = cachesim::model(src, dst, plan, caches, &cachesim::Options::default())?;
     serde_json::to_value(report).map_err(|error| Failure::new("json", format!("cannot write JSON: {error}")))
 }
 
@@ -310,6 +309,13 @@ fn model_text(model: &Value) -> String {
                 "  model   {walk:5} {level:3}  {} accesses, {} misses ({per_element:.3} per element)",
                 counts["accesses"], counts["misses"]
             );
+            if let Some(write_backs) = counts["write_backs"].as_u64() {
+                let _ = writeln!(out, "                     {write_backs} lines written back");
+            }
+        }
+        if let Some(stores) = model[walk]["streaming"]["stores"].as_u64().filter(|&stores| stores > 0) {
+            let bytes = &model[walk]["streaming"]["bytes"];
+            let _ = writeln!(out, "  model   {walk:5} streaming stores of {stores} elements, {bytes} bytes");
         }
     }
     out
