@@ -17,5 +17,5 @@ pub use guard::install_signal_handlers;
 pub use header::{Header, HeaderError};
 pub use input::Input;
 pub use output::Output;
-pub use pass::{CopyBytes, Job, Limits, run, verify};
+pub use pass::{CopyBytes, Job, Limits, Ran, run, verify};
 pub use sides::{Between, Sink, Source};

@@ -324,8 +324,15 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
     #[cfg(target_os = "linux")]
     {
-        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
         use rustix::io::Errno;
+        // Some file systems take all that is left before they refuse.
+        if let Ok(disk) = fstatvfs(file)
+            && disk.f_blocks > 0
+            && bytes / disk.f_frsize.max(1) > disk.f_bfree
+        {
+            return Err(Errno::NOSPC.into());
+        }
         loop {
             match fallocate(file, FallocateFlags::empty(), 0, bytes) {
                 Ok(()) => return Ok(()),

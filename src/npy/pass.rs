@@ -214,6 +214,15 @@ fn dense_strides(shape: &[usize], order: &[usize]) -> SmallVec<[isize; 6]> {
     strides
 }
 
+/// How a pass went about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ran {
+    /// Parts in which the destination was written.
+    pub bands: usize,
+    /// Whether the data went through a temporary file.
+    pub staged: bool,
+}
+
 /// Makes a view dense in `sink`; tells `progress` after each part how many bytes were written.
 ///
 /// `folder` is where a temporary file may be put. The sink must hold exactly the view's elements.
@@ -229,9 +238,9 @@ pub fn run(
     folder: &Path,
     copy: &CopyBytes<'_>,
     progress: &mut dyn FnMut(usize),
-) -> Result<(), NpyError> {
+) -> Result<Ran, NpyError> {
     if job.layout.numel() == 0 || job.element_size == 0 {
-        return Ok(());
+        return Ok(Ran { bands: 0, staged: false });
     }
     let pass = Pass::new(job);
     let route = pass.route(limits);
@@ -241,9 +250,13 @@ pub fn run(
     let mut work = Work { pass, source, sink, copy, progress };
     match route {
         Route::Boxes { bands, inner, release_source, release_sink } => {
-            work.by_boxes(&bands, inner, release_source, release_sink)
+            work.by_boxes(&bands, inner, release_source, release_sink)?;
+            Ok(Ran { bands: bands.count(), staged: false })
         }
-        Route::Staged { source, sink } => work.staged(&source, &sink, folder),
+        Route::Staged { source, sink } => {
+            work.staged(&source, &sink, folder)?;
+            Ok(Ran { bands: sink.count(), staged: true })
+        }
     }
 }
 

@@ -44,6 +44,14 @@ pub enum Sink<'a> {
 }
 
 impl Sink<'_> {
+    /// The same sink for a shorter time.
+    pub fn reborrow(&mut self) -> Sink<'_> {
+        match self {
+            Self::File(output) => Sink::File(output),
+            Self::Between(between) => Sink::Between(between),
+        }
+    }
+
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::File(output) => output.data_mut(),
