@@ -1,12 +1,12 @@
 //! `restride materialize`: makes a view of a `.npy` file contiguous, in a new file.
 
 use super::failure::{read_expr, tuple};
-use super::{Failure, memory, output};
+use super::{Failure, memory, text};
 use crate::dtype::ElementBytes;
 use crate::eval::{Evaluation, Pass, evaluate};
 use crate::layout::Layout;
-use crate::npy::{self, Between, Header, Input, Job, Limits, NpyError, Output, Sink, Source};
-use crate::{CopyOptions, Error, Plan, copy_bytes};
+use crate::npy::{self, Between, Header, Input, Job, Limits, Output, Sink, Source};
+use crate::{BytesView, BytesViewMut, CopyOptions, Error, Plan, copy_bytes};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -84,16 +84,23 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     let strategy = steps.strategy(&options)?;
     let shape = evaluation.layout.shape();
-    let text = Header::render(&header.descr, steps.column_major, shape, header.version_to_write());
-    let mut file = Output::create(&args.output, &text, steps.output_bytes())?;
+    let head = Header::render(&header.descr, steps.column_major, shape, header.version_to_write());
+    let mut file = Output::create(&args.output, &head, steps.output_bytes())?;
     let work = Work { input: &input, steps: &steps, options: &options, limit, verify: args.verify };
     let progress = Progress::new(steps.list.iter().map(|step| step.bytes as u64).sum());
     let done = work.run(&mut file, &progress)?;
     progress.clear();
     let start = Instant::now();
     file.commit()?;
-    let summary = Summary { args: &args, shape, strategy, bytes_moved: steps.bytes_moved(), done, sync: start.elapsed() };
-    Ok(output::print_line(&summary.text())?)
+    let summary = Summary {
+        args: &args,
+        shape,
+        strategy,
+        bytes_moved: steps.bytes_moved(),
+        done,
+        sync: start.elapsed(),
+    };
+    text::print(&summary.text())
 }
 
 /// One copy, the last of which writes the file.
@@ -141,7 +148,8 @@ impl Steps {
         let mut names = Vec::new();
         for step in self.list.iter().filter(|_| self.element_size > 0) {
             let shape = step.src.shape();
-            let dst = if step.column_major { Layout::column_major(shape)? } else { Layout::row_major(shape)? };
+            let dst =
+                if step.column_major { Layout::column_major(shape)? } else { Layout::row_major(shape)? };
             names.push(Plan::new(&step.src, &dst, self.element_size, options)?.strategy());
         }
         Ok(if names.is_empty() { "nothing".into() } else { names.join(" + ") })
@@ -149,7 +157,10 @@ impl Steps {
 
     /// Distinct source bytes that each copy reads plus the bytes that it writes.
     fn bytes_moved(&self) -> u64 {
-        self.list.iter().map(|step| step.src.lines(self.element_size, 64).bytes_used + step.bytes as u64).sum()
+        self.list
+            .iter()
+            .map(|step| step.src.lines(self.element_size, 64).bytes_used + step.bytes as u64)
+            .sum()
     }
 }
 
@@ -214,9 +225,10 @@ impl Work<'_> {
             fill: step.fill.as_deref(),
             column_major: step.column_major,
         };
-        let copy = |from, mut to| copy_bytes(&from, &mut to, self.options);
+        let copy = |from: &BytesView<'_>, to: &mut BytesViewMut<'_>| copy_bytes(from, to, self.options);
         let start = Instant::now();
-        let ran = npy::run(job, source, sink.reborrow(), limits, folder, &copy, &mut |bytes| progress.add(bytes))?;
+        let ran =
+            npy::run(job, source, sink.reborrow(), limits, folder, &copy, &mut |bytes| progress.add(bytes))?;
         done.copying += start.elapsed();
         done.staged |= ran.staged;
         if self.verify
@@ -248,9 +260,14 @@ impl Progress {
 
     fn add(&self, bytes: usize) {
         self.bar.inc(bytes as u64);
-        if self.bar.is_hidden() && self.start.elapsed() > Duration::from_secs(1) && std::io::stderr().is_terminal() {
+        if self.bar.is_hidden()
+            && self.start.elapsed() > Duration::from_secs(1)
+            && std::io::stderr().is_terminal()
+        {
             self.bar.set_length(self.total);
-            if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+            {
                 self.bar.set_style(style);
             }
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -288,10 +305,10 @@ impl Summary<'_> {
                 "gb_per_s": gb_per_s,
                 "verified": self.args.verify,
             });
-            return format!("{value:#}");
+            return text::json_text(&value);
         }
         format!(
-            "{}: shape {}, {}{}, {} bytes moved in {:.3} s, {gb_per_s:.2} GB/s; {:.3} s to disk{}",
+            "{}: shape {}, {}{}, {} bytes moved in {:.3} s, {gb_per_s:.2} GB/s; {:.3} s to disk{}\n",
             self.args.output.display(),
             tuple(self.shape),
             self.strategy,

@@ -7,7 +7,10 @@ use std::fs;
 /// Reads a size such as `4G`, `512M`, `64K` or `1048576`; units are powers of 1024.
 pub(crate) fn read_size(option: &str, text: &str) -> Result<usize, Failure> {
     let wrong = || {
-        Failure::usage("size", format!("{option} {text:?} is no size: write a number with K, M, G or T, as in 4G"))
+        Failure::usage(
+            "size",
+            format!("{option} {text:?} is no size: write a number with K, M, G or T, as in 4G"),
+        )
     };
     let trimmed = text.trim();
     let digits = trimmed.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -23,7 +26,8 @@ pub(crate) fn read_size(option: &str, text: &str) -> Result<usize, Failure> {
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
     let (whole, _) = (number(whole)?, number(part)?);
     let fraction: f64 = format!("0.{part}").parse().map_err(|_| wrong())?;
-    let bytes = whole.checked_mul(1 << shift).and_then(|b| b.checked_add((fraction * (1u64 << shift) as f64) as u64));
+    let bytes =
+        whole.checked_mul(1 << shift).and_then(|b| b.checked_add((fraction * (1u64 << shift) as f64) as u64));
     match bytes.and_then(|b| usize::try_from(b).ok()) {
         Some(bytes) if bytes > 0 => Ok(bytes),
         _ => Err(wrong()),
@@ -52,7 +56,8 @@ fn control_group_bytes(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> O
         };
         loop {
             path = path.trim_end_matches('/');
-            let limit = read(&format!("{root}{path}/{file}")).and_then(|text| text.trim().parse::<u64>().ok());
+            let limit =
+                read(&format!("{root}{path}/{file}")).and_then(|text| text.trim().parse::<u64>().ok());
             smallest = [smallest, limit].into_iter().flatten().min();
             let Some(parent) = path.rfind('/') else { break };
             path = &path[..parent];
@@ -67,9 +72,14 @@ mod tests {
 
     #[test]
     fn sizes_have_units_of_1024() {
-        for (text, bytes) in
-            [("4G", 4usize << 30), ("512m", 512 << 20), ("64K", 64 << 10), ("1000", 1000), ("1.5 GiB", 3 << 29), ("2tb", 2 << 40)]
-        {
+        for (text, bytes) in [
+            ("4G", 4usize << 30),
+            ("512m", 512 << 20),
+            ("64K", 64 << 10),
+            ("1000", 1000),
+            ("1.5 GiB", 3 << 29),
+            ("2tb", 2 << 40),
+        ] {
             assert_eq!(read_size("--memory", text).unwrap(), bytes, "{text}");
         }
         for text in ["", "0", "G", "-1", "4X", "1e9", "99999999999999999999", "99999999T", "1.2.3", "+5"] {

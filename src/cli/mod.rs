@@ -5,6 +5,7 @@ mod explain;
 mod failure;
 mod machine;
 mod materialize;
+mod memory;
 mod text;
 
 use clap::{Parser, Subcommand};

@@ -161,8 +161,10 @@ impl Header {
     }
 }
 
-/// Splits a file into version, header text and the start of the data.
-fn split(file: &[u8]) -> Result<((u8, u8), &[u8], usize), HeaderError> {
+/// The parts of a file before the data: version, header text, start of the data.
+type Parts<'f> = ((u8, u8), &'f [u8], usize);
+
+fn split(file: &[u8]) -> Result<Parts<'_>, HeaderError> {
     if file.len() < 8 || !file.starts_with(MAGIC) {
         let what = match file {
             [b'P', b'K', 3, 4, ..] => {

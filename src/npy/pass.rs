@@ -25,7 +25,7 @@ const MOST_READS: u128 = 4;
 const REPORT_BYTES: usize = 128 << 20;
 
 /// The copy that does the work, such as `copy_bytes` with its options.
-pub type CopyBytes<'a> = dyn Fn(BytesView<'_>, BytesViewMut<'_>) -> Result<(), Error> + 'a;
+pub type CopyBytes<'a> = dyn Fn(&BytesView<'_>, &mut BytesViewMut<'_>) -> Result<(), Error> + 'a;
 
 /// A view to be made dense.
 #[derive(Debug, Clone, Copy)]
@@ -281,8 +281,8 @@ impl Work<'_> {
             let window = self.pass.window(&band);
             for cut in self.pass.boxes_of(&band, inner) {
                 let (view, range) = self.pass.view(&cut)?;
-                let to = self.pass.write(&mut self.sink.bytes_mut()[window.clone()], &band, &cut)?;
-                (self.copy)(self.pass.read(self.source.bytes(), view)?, to)?;
+                let mut to = self.pass.write(&mut self.sink.bytes_mut()[window.clone()], &band, &cut)?;
+                (self.copy)(&self.pass.read(self.source.bytes(), view)?, &mut to)?;
                 if release_source {
                     self.source.release(range);
                 }
@@ -311,8 +311,8 @@ impl Work<'_> {
                 let Some(cut) = bands::common(&part, band) else { continue };
                 let (view, _) = self.pass.view(&cut)?;
                 let bytes = bands::size(&cut) * element_size;
-                let to = BytesViewMut::new(&mut chunk[..bytes], self.pass.dense(&cut)?, element_size)?;
-                (self.copy)(self.pass.read(self.source.bytes(), view)?, to)?;
+                let mut to = BytesViewMut::new(&mut chunk[..bytes], self.pass.dense(&cut)?, element_size)?;
+                (self.copy)(&self.pass.read(self.source.bytes(), view)?, &mut to)?;
                 scratch.write_at(&chunk[..bytes], *cursor as u64)?;
                 *cursor += bytes;
             }
@@ -331,8 +331,8 @@ impl Work<'_> {
                 let Some(cut) = bands::common(&part, &band) else { continue };
                 let bytes = bands::size(&cut) * element_size;
                 let from = BytesView::new(&group[at..at + bytes], self.pass.dense(&cut)?, element_size)?;
-                let to = self.pass.write(&mut self.sink.bytes_mut()[window.clone()], &band, &cut)?;
-                (self.copy)(from, to)?;
+                let mut to = self.pass.write(&mut self.sink.bytes_mut()[window.clone()], &band, &cut)?;
+                (self.copy)(&from, &mut to)?;
                 at += bytes;
             }
             let half = window.len().div_ceil(2);
@@ -399,7 +399,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
 
-    fn naive(from: BytesView<'_>, mut to: BytesViewMut<'_>) -> Result<(), Error> {
+    fn naive(from: &BytesView<'_>, to: &mut BytesViewMut<'_>) -> Result<(), Error> {
         let size = from.element_size();
         assert_eq!(from.layout().shape(), to.layout().shape());
         for k in 0..from.layout().numel() {
