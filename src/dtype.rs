@@ -134,8 +134,8 @@ impl Dtype {
     /// The bytes of one element that holds the number written as `text`.
     ///
     /// `text` is a Python number: `0`, `-3`, `1_000`, `1.5`, `1e-3`, `True`, `inf`, `-inf` or `nan`.
-    /// Integers must fit exactly, floats are rounded to nearest, complex numbers get a zero imaginary
-    /// part.
+    /// Integers must fit exactly, floats are rounded to nearest. Complex numbers may be written as `1+2j` and
+    /// otherwise get a zero imaginary part.
     ///
     /// # Errors
     ///
@@ -143,10 +143,14 @@ impl Dtype {
     /// unsigned type, a finite number that would become infinite, 2 into `bool`, anything but 0 into
     /// opaque bytes.
     pub fn encode(self, text: &str, order: ByteOrder) -> Result<ElementBytes, Error> {
-        let value = Number::read(text)?;
+        let (value, imaginary) = read_complex(text)?;
         let refuse =
             |why: &str| Error::Pad { reason: format!("the pad value {text} does not fit {self}: {why}") };
-        let bytes: ElementBytes = match self {
+        let too_large = || refuse("it is finite but too large; write inf where infinity is meant");
+        if imaginary.is_some() && !matches!(self, Dtype::C64 | Dtype::C128) {
+            return Err(refuse("the type holds real numbers only"));
+        }
+        let mut bytes: ElementBytes = match self {
             Dtype::Bool => match value.integer() {
                 Some(v @ (0 | 1)) => return Ok(SmallVec::from_slice(&[v as u8])),
                 _ => return Err(refuse("use 0 or 1")),
@@ -157,22 +161,26 @@ impl Dtype {
                 }
                 return Ok(SmallVec::from_elem(0, n));
             }
-            Dtype::I8 => integer::<i8>(&value).map_err(|e| refuse(&e))?,
-            Dtype::U8 => integer::<u8>(&value).map_err(|e| refuse(&e))?,
-            Dtype::I16 => integer::<i16>(&value).map_err(|e| refuse(&e))?,
-            Dtype::U16 => integer::<u16>(&value).map_err(|e| refuse(&e))?,
-            Dtype::I32 => integer::<i32>(&value).map_err(|e| refuse(&e))?,
-            Dtype::U32 => integer::<u32>(&value).map_err(|e| refuse(&e))?,
-            Dtype::I64 => integer::<i64>(&value).map_err(|e| refuse(&e))?,
-            Dtype::U64 => integer::<u64>(&value).map_err(|e| refuse(&e))?,
-            Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64 | Dtype::C64 | Dtype::C128 => self
-                .float(&value)
-                .ok_or_else(|| refuse("it is finite but too large; write inf where infinity is meant"))?,
+            Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64 => {
+                integer(&value, self.size_bytes(), true).map_err(|e| refuse(&e))?
+            }
+            Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => {
+                integer(&value, self.size_bytes(), false).map_err(|e| refuse(&e))?
+            }
+            Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64 | Dtype::C64 | Dtype::C128 => {
+                self.float(&value).ok_or_else(too_large)?
+            }
         };
-        // `bytes` is one little-endian number here; a complex element gets a zero imaginary part.
-        let mut bytes = bytes;
+        // `bytes` is one little-endian number here.
         if order == ByteOrder::Big {
             bytes.reverse();
+        }
+        if let Some(imaginary) = imaginary {
+            let mut second = self.float(&imaginary).ok_or_else(too_large)?;
+            if order == ByteOrder::Big {
+                second.reverse();
+            }
+            bytes.extend(second);
         }
         bytes.resize(self.size_bytes(), 0);
         Ok(bytes)
@@ -201,6 +209,31 @@ impl Dtype {
     }
 }
 
+/// Real and imaginary part of a number such as `1`, `2j` or `1-2j`.
+fn read_complex(text: &str) -> Result<(Number, Option<Number>), Error> {
+    let trimmed = text.trim();
+    let Some(body) = trimmed.strip_suffix(['j', 'J']) else { return Ok((Number::read(trimmed)?, None)) };
+    // The sign between the parts: not the first character, not that of an exponent.
+    let sign = body
+        .char_indices()
+        .rev()
+        .find(|&(i, c)| matches!(c, '+' | '-') && i > 0 && !body[..i].ends_with(['e', 'E']))
+        .map(|(i, _)| i);
+    let (real, imaginary) = sign.map_or(("0", body), |i| body.split_at(i));
+    match (Number::read(real), Number::read(imaginary)) {
+        (Ok(real), Ok(imaginary)) => Ok((real, Some(imaginary))),
+        _ => Err(unreadable(text)),
+    }
+}
+
+fn unreadable(text: &str) -> Error {
+    Error::Pad {
+        reason: format!(
+            "the pad value {text} is not a number: use one like 0, -3, 1.5, 1e-3, 1+2j, True, inf or nan"
+        ),
+    }
+}
+
 /// A number as it was written, without having lost anything yet.
 struct Number {
     /// Digits without underscores, or `inf`, `nan`.
@@ -211,11 +244,6 @@ struct Number {
 
 impl Number {
     fn read(text: &str) -> Result<Self, Error> {
-        let unreadable = || Error::Pad {
-            reason: format!(
-                "the pad value {text} is not a number: use one like 0, -3, 1.5, 1e-3, True, inf or nan"
-            ),
-        };
         let trimmed = text.trim();
         match trimmed {
             "True" | "true" => return Ok(Number { text: "1".into(), whole: Some(1) }),
@@ -227,10 +255,10 @@ impl Number {
             i > 0 && bytes[i - 1].is_ascii_digit() && bytes.get(i + 1).is_some_and(|b| b.is_ascii_digit())
         };
         if trimmed.match_indices('_').any(|(i, _)| !between_digits(i)) {
-            return Err(unreadable());
+            return Err(unreadable(text));
         }
         let text = trimmed.replace('_', "");
-        text.parse::<f64>().map_err(|_| unreadable())?;
+        text.parse::<f64>().map_err(|_| unreadable(trimmed))?;
         Ok(Number { whole: text.parse().ok(), text })
     }
 
@@ -263,27 +291,15 @@ impl Number {
     }
 }
 
-/// An integer element type: its range and bytes.
-trait Integer: TryFrom<i128> + bytemuck::NoUninit {
-    const LOW: i128;
-    const HIGH: i128;
-}
-
-macro_rules! integers { ($($t:ty),*) => { $(impl Integer for $t {
-    const LOW: i128 = <$t>::MIN as i128;
-    const HIGH: i128 = <$t>::MAX as i128;
-})* } }
-integers!(i8, u8, i16, u16, i32, u32, i64, u64);
-
-/// One little-endian integer, or why the value does not fit.
-fn integer<T: Integer>(value: &Number) -> Result<ElementBytes, String> {
+/// One little-endian integer of `size` bytes, or why the value does not fit.
+fn integer(value: &Number, size: usize, signed: bool) -> Result<ElementBytes, String> {
     let whole = value.integer().ok_or_else(|| "the type holds whole numbers only".to_string())?;
-    let number = T::try_from(whole).map_err(|_| format!("the type holds {} to {}", T::LOW, T::HIGH))?;
-    let mut bytes: ElementBytes = SmallVec::from_slice(bytemuck::bytes_of(&number));
-    if cfg!(target_endian = "big") {
-        bytes.reverse();
+    let values = 1i128 << (8 * size);
+    let (low, high) = if signed { (-values / 2, values / 2 - 1) } else { (0, values - 1) };
+    if !(low..=high).contains(&whole) {
+        return Err(format!("the type holds {low} to {high}"));
     }
-    Ok(bytes)
+    Ok(SmallVec::from_slice(&whole.to_le_bytes()[..size]))
 }
 
 /// Rounds to the nearest float of `exponent_bits` and `mantissa_bits`, ties to even; gives its bits, or
@@ -392,7 +408,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for text in ["", "x", "1_", "_1", "1__0", "1._5", "0x10", "--1", "1+2j", "'a'"] {
+        for text in ["", "x", "1_", "_1", "1__0", "1._5", "0x10", "--1", "1+2i", "j", "1+j", "'a'"] {
             assert!(encode("f64", text).unwrap_err().contains("not a number"), "{text}");
         }
     }
@@ -426,6 +442,23 @@ mod tests {
         assert_eq!(big(Dtype::I32, "1"), [0, 0, 0, 1]);
         assert_eq!(big(Dtype::C128, "1"), [0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(big(Dtype::Bool, "1"), [1]);
+    }
+
+    #[test]
+    fn complex_numbers_have_two_parts() {
+        let pair = |re: f32, im: f32| [re.to_le_bytes(), im.to_le_bytes()].concat();
+        assert_eq!(encode("c64", "1+2j").unwrap(), pair(1.0, 2.0));
+        assert_eq!(encode("c64", "-1e-3-2.5e+2j").unwrap(), pair(-1e-3, -250.0));
+        assert_eq!(encode("c64", "3j").unwrap(), pair(0.0, 3.0));
+        assert_eq!(encode("c64", "-3j").unwrap(), pair(0.0, -3.0));
+        assert_eq!(encode("c64", "1").unwrap(), pair(1.0, 0.0));
+        assert_eq!(
+            Dtype::C64.encode("1+2j", ByteOrder::Big).unwrap().to_vec(),
+            [0x3f, 0x80, 0, 0, 0x40, 0, 0, 0]
+        );
+        assert!(encode("c64", "1+1e39j").unwrap_err().contains("finite"));
+        assert!(encode("f64", "1+2j").unwrap_err().contains("real numbers only"));
+        assert!(encode("bytes8", "0j").unwrap_err().contains("real numbers only"));
     }
 
     #[test]
