@@ -297,11 +297,12 @@ impl Expr {
             }
             current = next;
         }
-        if let (Fill::Bytes(_), Some(Some(value))) = (fill, filled) {
-            if current.is_padded() && !(same_number(value, "0") && zero) {
-                let reason = "a typed view pads with its own value: use `View::pad` or a fill of zero bytes";
-                return Err(Error::Pad { reason: reason.into() });
-            }
+        if let (Fill::Bytes(_), Some(Some(value))) = (fill, filled)
+            && current.is_padded()
+            && !(same_number(value, "0") && zero)
+        {
+            let reason = "a typed view pads with its own value: use `View::pad` or a fill of zero bytes";
+            return Err(Error::Pad { reason: reason.into() });
         }
         Ok(current)
     }

@@ -5,10 +5,8 @@ pub mod bench;
 #[cfg(feature = "instruments")]
 pub mod cachesim;
 pub mod copy;
-#[cfg(feature = "npy")]
 pub mod dtype;
 pub mod error;
-#[cfg(feature = "npy")]
 pub mod eval;
 pub mod expr;
 pub mod layout;

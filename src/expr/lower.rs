@@ -62,6 +62,8 @@ struct Call<'a> {
 }
 
 type Bound<'a> = Option<&'a Spanned<Value>>;
+/// Pairs of integers, and the arguments after them.
+type Pairs<'a> = (Vec<(isize, isize)>, &'a [Arg]);
 
 impl<'a> Call<'a> {
     /// Python's binding of arguments to `params`, each of which may have several names.
@@ -142,7 +144,7 @@ impl<'a> Call<'a> {
     }
 
     /// Pairs, one an argument or all in one tuple, and what is left of the keywords.
-    fn pairs(&self, names: &[&str]) -> Result<(Vec<(isize, isize)>, &'a [Arg]), Error> {
+    fn pairs(&self, names: &[&str]) -> Result<Pairs<'a>, Error> {
         let positional = self.args.iter().take_while(|arg| arg.keyword.is_none()).count();
         let (mut first, mut rest) = self.args.split_at(positional);
         if first.is_empty()

@@ -153,11 +153,11 @@ fn number(input: &mut Input<'_>) -> Parsed<Value> {
     let start = *input;
     let rest = winnow::combinator::peek(opt(one_of(['+', '-']))).parse_next(input)?;
     if rest.is_some() {
-        if let Ok((negative, second)) = real.parse_next(input) {
-            if second.ends_with('j') {
-                let sign = if negative { '-' } else { '+' };
-                return Ok(Value::Number(format!("{minus}{first}{sign}{second}")));
-            }
+        if let Ok((negative, second)) = real.parse_next(input)
+            && second.ends_with('j')
+        {
+            let sign = if negative { '-' } else { '+' };
+            return Ok(Value::Number(format!("{minus}{first}{sign}{second}")));
         }
         *input = start;
     }
@@ -271,10 +271,10 @@ fn form(input: &mut Input<'_>) -> Parsed<Form> {
         let mut items: Vec<Item> = cut_err(separated(1.., item(0), symbol(','))).parse_next(input)?;
         let comma = opt(symbol(',')).parse_next(input)?;
         cut_err(symbol(']')).context(expected("`,` or `]`")).parse_next(input)?;
-        if comma.is_none() {
-            if let [Item::Tuple(inner)] = &mut items[..] {
-                items = std::mem::take(inner);
-            }
+        if comma.is_none()
+            && let [Item::Tuple(inner)] = &mut items[..]
+        {
+            items = std::mem::take(inner);
         }
         return Ok(Form::Index(items));
     }

@@ -48,6 +48,9 @@ pub enum Region {
     Fill,
 }
 
+/// What [`Mask::regions`] calls for each box: one range per axis, and what the box is made of.
+pub type Visit<'a> = dyn FnMut(&[Range<usize>], Region) -> ControlFlow<()> + 'a;
+
 /// The constraints that a position must meet to have memory behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Mask {
@@ -203,11 +206,7 @@ impl Mask {
     ///
     /// The visitor gets one range per axis. A constraint on several axes is cut along the axis on which the
     /// fewest indices are neither always nor never allowed; those few are visited one by one.
-    pub fn regions(
-        &self,
-        shape: &[usize],
-        visit: &mut dyn FnMut(&[Range<usize>], Region) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub fn regions(&self, shape: &[usize], visit: &mut Visit<'_>) -> ControlFlow<()> {
         let mut ranges: Vec<Range<usize>> = shape.iter().map(|&extent| 0..extent).collect();
         if shape.contains(&0) {
             return ControlFlow::Continue(());
@@ -220,7 +219,7 @@ impl Mask {
 fn cut(
     ranges: &mut Vec<Range<usize>>,
     constraints: &[&Constraint],
-    visit: &mut dyn FnMut(&[Range<usize>], Region) -> ControlFlow<()>,
+    visit: &mut Visit<'_>,
 ) -> ControlFlow<()> {
     let mut open: Vec<&Constraint> = Vec::with_capacity(constraints.len());
     for &c in constraints {
