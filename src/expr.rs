@@ -392,6 +392,10 @@ mod tests {
             let refusal = Expr::parse_placed(text).unwrap_err();
             assert_eq!((refusal.span, refusal.error.kind()), (span, kind), "{text}: {}", refusal.error);
         }
+        for text in [".shrink((0, 1), value=3)", ".T.flatten(order=1)"] {
+            let message = Expr::parse(text).unwrap_err().to_string();
+            assert!(message.ends_with("it takes none here"), "{message}");
+        }
         let deep = format!("[{}1{}]", "(".repeat(5000), ")".repeat(5000));
         assert_eq!(Expr::parse(&deep).unwrap_err().kind(), "syntax");
     }

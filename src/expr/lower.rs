@@ -90,11 +90,9 @@ impl<'a> Call<'a> {
                         Some(place) => place,
                         None => {
                             let known: Vec<&str> = params.iter().map(|names| names[0]).collect();
-                            let reason = format!(
-                                "`.{}` has no keyword `{keyword}`: it takes {}",
-                                self.name,
-                                known.join(", ")
-                            );
+                            let known = if N == 0 { "none here".to_owned() } else { known.join(", ") };
+                            let reason =
+                                format!("`.{}` has no keyword `{keyword}`: it takes {known}", self.name);
                             return syntax(reason, &arg.value.span);
                         }
                     }
