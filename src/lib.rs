@@ -19,6 +19,9 @@ pub mod view;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod report;
 
 pub use copy::{Contiguous, CopyOptions, Isa, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
 pub use copy::{ReshapedView, plan::Plan, tuning::Tuning};

@@ -2,10 +2,12 @@
 
 mod draw;
 mod explain;
+mod explore;
 mod failure;
 mod machine;
 mod materialize;
 mod memory;
+mod report;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +31,10 @@ enum Command {
     Materialize(materialize::Args),
     /// Shows this machine: CPU, caches, pages, counters.
     Machine(machine::Args),
+    /// Makes one HTML page of this machine, or of given records.
+    Report(report::Args),
+    /// Draws views of one buffer as a page: which cell and which cache line each position reads.
+    Explore(explore::Args),
 }
 
 /// Parses the arguments, runs the command, prints its failure.
@@ -47,6 +53,8 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(args),
         Command::Materialize(args) => materialize::run(args),
         Command::Machine(args) => machine::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Explore(args) => explore::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

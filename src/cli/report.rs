@@ -1,0 +1,76 @@
+//! `restride report`: one page of this machine, or of given records.
+
+use super::Failure;
+use crate::dtype::Dtype;
+use crate::report::{Data, folder_name, views_of, write};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  restride report\n  restride report record.json -o out\n  restride report new.json --baseline old.json\n  restride report server.json laptop.json peers.json"
+)]
+pub(crate) struct Args {
+    /// Records made by `restride bench` or the peers program; several are compared.
+    #[arg(value_name = "RECORD.json")]
+    records: Vec<PathBuf>,
+    /// A record to compare the last one with.
+    #[arg(long, value_name = "BASE.json")]
+    baseline: Option<PathBuf>,
+    /// Folder to write to [default: reports/<date>-<machine>].
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// The command as one would type it: the program's name without its folder, arguments quoted where needed.
+pub(crate) fn command_line(args: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:@%+".contains(c);
+    let quote = |a: String| match a {
+        a if !a.is_empty() && a.chars().all(plain) => a,
+        a => format!("'{}'", a.replace('\'', "'\\''")),
+    };
+    std::iter::once("restride".to_owned()).chain(args.skip(1).map(quote)).collect::<Vec<_>>().join(" ")
+}
+
+fn read(path: &Path) -> Result<Data, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::new("io", format!("cannot read {}: {e}", path.display())))?;
+    Data::parse(text, &path.display().to_string()).map_err(|e| Failure::new("record", e))
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let mut records = args.records.iter().map(|p| read(p)).collect::<Result<Vec<_>, _>>()?;
+    let baseline = args.baseline.as_deref().map(read).transpose()?;
+    if records.is_empty() {
+        return Err(Failure::new(
+            "record",
+            "no record was given: make one with `restride bench -o record.json`, then `restride report record.json`",
+        ));
+    }
+    Data::tell_apart(&mut records);
+    let views = views_of(&[3, 4], &[], Dtype::F32, None).map_err(|(expr, r)| Failure::refused(&expr, &r))?;
+    let folder = args.output.unwrap_or_else(|| Path::new("reports").join(folder_name(&records[0])));
+    let command = command_line(std::env::args());
+    let done = write(&folder, &records, baseline.as_ref(), &command, Some(&views))
+        .map_err(|e| Failure::new("io", e))?;
+    super::text::print(&format!(
+        "{}: {} KiB, beside it {}\n",
+        done.folder.join("report.html").display(),
+        done.page_bytes.div_ceil(1024),
+        done.files[..done.files.len() - 1].join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command_line;
+
+    #[test]
+    fn the_command_can_be_typed_again() {
+        let args =
+            ["/somewhere/target/release/restride", "explore", "--shape", "3,4", ".T[:, ::2]", "it's", ""];
+        assert_eq!(
+            command_line(args.into_iter().map(String::from)),
+            "restride explore --shape 3,4 '.T[:, ::2]' 'it'\\''s' ''"
+        );
+    }
+}

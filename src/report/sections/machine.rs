@@ -1,0 +1,146 @@
+//! What the numbers were measured on.
+
+use crate::report::data::{Data, number, text};
+use crate::report::facts;
+use crate::report::num::{bytes, count, percent, sig3};
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// The section.
+pub(crate) fn section(records: &[Data]) -> Markup {
+    html! { @for d in records { (super::which(records, d)) (one(d)) } }
+}
+
+fn one(d: &Data) -> Markup {
+    html! {
+        div.columns {
+            dl.facts { @for (k, v) in facts(d) { div { dt { (k) } dd { (v) } } } }
+            (caches(d))
+        }
+        (counters(d))
+        @for n in d.environment()["noise"].as_array().into_iter().flatten().filter_map(text) {
+            p.note { "Noted while measuring: " (n.trim_end_matches('.')) "." }
+        }
+    }
+}
+
+/// Any value in words: objects as `key value` pairs.
+fn words(v: &Value) -> Option<String> {
+    match v {
+        Value::Array(a) => {
+            Some(a.iter().filter_map(words).collect::<Vec<_>>().join(", ")).filter(|s| !s.is_empty())
+        }
+        Value::Object(o) => {
+            let parts: Vec<String> = o
+                .iter()
+                .filter_map(|(k, v)| Some(format!("{} {}", k.replace('_', " "), words(v)?)))
+                .collect();
+            Some(parts.join(", ")).filter(|s| !s.is_empty())
+        }
+        other => text(other).filter(|s| !s.is_empty()),
+    }
+}
+
+fn facts(d: &Data) -> Vec<(&'static str, String)> {
+    let (m, f, env) = (d.machine(), d.fingerprint(), d.environment());
+    let unknown = || "unknown".to_owned();
+    let mut out = vec![("CPU", d.cpu())];
+    let used = words(&env["isa"]).map(|u| format!("{u} in use"));
+    let all = words(&f["isa"]).map(|a| format!("available: {a}"));
+    let isa: Vec<String> = used.into_iter().chain(all).collect();
+    out.push(("SIMD", if isa.is_empty() { unknown() } else { isa.join("; ") }));
+    let cores = [("cores", "cores"), ("cpus", "logical CPUs")];
+    let cores: Vec<String> =
+        cores.iter().filter_map(|(k, n)| Some(format!("{} {n}", count(number(&f[*k])?)))).collect();
+    out.push(("cores", if cores.is_empty() { unknown() } else { cores.join(", ") }));
+    if let Some(r) = number(&m["ram_bytes"]) {
+        out.push(("memory", bytes(r)));
+    }
+    let page = number(&f["page_bytes"]).filter(|b| *b > 0.0).map_or_else(unknown, bytes);
+    out.push((
+        "pages",
+        format!("{page}, transparent huge pages: {}", words(&f["huge_mode"]).unwrap_or_else(unknown)),
+    ));
+    let pinned = words(&env["pinning"]).unwrap_or_else(unknown);
+    out.push((
+        "pinning",
+        number(&env["cpu"]).map_or_else(|| pinned.clone(), |c| format!("{pinned} (CPU {})", count(c))),
+    ));
+    out.push(("governor", words(&env["governor"]).unwrap_or_else(unknown)));
+    let none = f.get("hypervisor").is_some_and(Value::is_null) && f["brand"].is_string();
+    out.push((
+        "hypervisor",
+        words(&f["hypervisor"]).unwrap_or_else(|| if none { "none seen".into() } else { unknown() }),
+    ));
+    if let Some(k) = words(&env["kernel"]) {
+        out.push(("kernel", k));
+    }
+    if let Some(l) = number(&env["load"]) {
+        out.push(("load, 1 min", sig3(l)));
+    }
+    if let Some(s) = number(&env["steal_share"]) {
+        out.push(("steal time", percent(s)));
+    }
+    if let Some(s) = number(&env["seconds"]) {
+        out.push(("run took", format!("{} s", sig3(s))));
+    }
+    let profile = [&env["profile"], &m["profile"]].into_iter().find_map(words);
+    out.push(("tuning profile", profile.unwrap_or_else(|| "none recorded".into())));
+    out
+}
+
+fn caches(d: &Data) -> Markup {
+    let all: Vec<&Value> = d.fingerprint()["caches"].as_array().into_iter().flatten().collect();
+    let cell = |v: &Value| number(v).map_or_else(|| words(v).unwrap_or_else(|| "unknown".into()), count);
+    html! {
+        @if all.is_empty() { p.missing { "The record knows no caches; levels on this page are unknown." } }
+        @else {
+            div.scroll tabindex="0" role="region" aria-label="Caches" {
+                table.compact {
+                    caption { "Caches" }
+                    thead { tr { @for h in ["level", "type", "size", "ways", "line", "sets", "shared by"] { th.text[h == "type"] scope="col" { (h) } } } }
+                    tbody { @for c in &all { tr {
+                        th scope="row" { "L" (cell(&c["level"]).trim_start_matches('L')) }
+                        td.text { (text(&c["type"]).unwrap_or_else(|| "unknown".into()).to_lowercase()) }
+                        td { (number(&c["bytes"]).map_or_else(|| "unknown".into(), bytes)) }
+                        td { (cell(&c["ways"])) }
+                        td { (number(&c["line_bytes"]).map_or_else(|| "unknown".into(), bytes)) }
+                        td { (cell(&c["sets"])) }
+                        td { (shared(c)) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+fn shared(c: &Value) -> String {
+    let by = match &c["shared_by"] {
+        Value::Array(a) => Some(format!("{} CPUs", a.len())),
+        v => number(v).map(|n| if n == 1.0 { "1 CPU".into() } else { format!("{} CPUs", count(n)) }),
+    };
+    let by = by.or_else(|| text(&c["shared_by"])).unwrap_or_else(|| "unknown".into());
+    if c["probably_shared"].as_bool() == Some(true) { format!("{by} and probably others") } else { by }
+}
+
+fn counters(d: &Data) -> Markup {
+    let all = facts::counters(d);
+    html! {
+        @if all.is_empty() { p.missing { "The record lists no hardware counters." } }
+        @else {
+            div.scroll tabindex="0" role="region" aria-label="Hardware counters" {
+                table.compact.counters {
+                    caption { "Hardware counters" }
+                    thead { tr { @for h in ["event", "state", "reason", "what to do"] { th.text scope="col" { (h) } } } }
+                    tbody { @for c in &all { tr {
+                        th scope="row" { (c.event) }
+                        td.text { span class={ "state " (if c.works() { "ok" } else { "no" }) } { (c.state) }
+                            @if let Some(p) = c.coverage { " " span.dim { "counted " (percent(p)) " of the time" } } }
+                        td.text { (if c.reason.is_empty() { "–" } else { &c.reason }) }
+                        td.text { (if c.remedy.is_empty() { "–" } else { &c.remedy }) }
+                    } } }
+                }
+            }
+        }
+    }
+}
