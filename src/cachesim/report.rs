@@ -20,6 +20,9 @@ const MOST_LOOKUPS: u128 = 1 << 34;
 pub struct ModelReport {
     /// The caches that were modelled, the level next to the core first.
     pub caches: Vec<CacheSpec>,
+    /// What the model takes into account beyond plain LRU levels, where that is anything.
+    #[serde(skip_serializing_if = "Options::is_default")]
+    pub options: Options,
     /// The walk over the view in logical order: reads only.
     pub naive: WalkReport,
     /// The copy as its plan makes it: reads and writes.
@@ -214,6 +217,7 @@ pub fn model(
 ) -> Result<ModelReport, Error> {
     Ok(ModelReport {
         caches: caches.to_vec(),
+        options: options.clone(),
         naive: naive(src, plan.element_size(), caches, options)?,
         plan: planned(src, dst, plan, caches, options)?,
     })

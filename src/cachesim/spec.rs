@@ -63,7 +63,8 @@ impl From<&caches::CacheSpec> for CacheSpec {
 }
 
 /// How a full set chooses the line that leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Replacement {
     /// The least recently used line leaves.
@@ -110,7 +111,7 @@ impl TlbSpec {
 /// options.classes = true;
 /// assert!(!options.prefetch_next_line);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Options {
     /// Replacement inside a set, the same at every level.
@@ -121,6 +122,13 @@ pub struct Options {
     pub tlb: Option<TlbSpec>,
     /// Sorts the misses of every level into compulsory, capacity and conflict.
     pub classes: bool,
+}
+
+impl Options {
+    /// Whether this is the plain model.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[cfg(test)]

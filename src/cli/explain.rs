@@ -1,6 +1,7 @@
 //! `restride explain`: what a view is, which pieces copy and why, and what the copy costs.
 
 use super::failure::{check_bytes, read_caches, read_dtype, read_expr, read_shape, tuple};
+use super::model::ModelArgs;
 use super::{Failure, draw, text};
 use crate::cachesim;
 use crate::dtype::{ByteOrder, Dtype, ElementBytes};
@@ -39,6 +40,8 @@ pub(crate) struct Args {
     /// Caches for --model and the plan instead of this machine's, as in L1d=48K/12/64,L2=2M/16/64
     #[arg(long)]
     caches: Option<String>,
+    #[command(flatten)]
+    model_args: ModelArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -97,7 +100,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let expr = read_expr(&expression)?;
     let evaluation = evaluate(&subject.layout, subject.len, &expr, &*subject.encode)
         .map_err(|refusal| Failure::refused(&expression, &refusal))?;
-    let explained = Explained::new(&evaluation, &subject, caches.as_deref(), args.model)?;
+    let model = args.model.then(|| args.model_args.options()).transpose()?;
+    let explained = Explained::new(&evaluation, &subject, caches.as_deref(), model.as_ref())?;
     text::print(&match args.json {
         true => text::json_text(&explained.json(&subject)),
         false => explained.text(&subject, &expression, &expr),
@@ -123,7 +127,7 @@ impl<'a> Explained<'a> {
         evaluation: &'a Evaluation,
         subject: &Subject,
         caches: Option<&[CacheSpec]>,
-        model: bool,
+        model: Option<&cachesim::Options>,
     ) -> Result<Self, Failure> {
         let topology = Topology::host();
         let line_bytes = caches.and_then(<[_]>::first).map_or(topology.line_bytes().bytes, |c| c.line_bytes);
@@ -143,8 +147,8 @@ impl<'a> Explained<'a> {
             let plan = Plan::new(&pass.src, &dst, subject.element_size, &options)?;
             let lines = pass.src.lines(subject.element_size, line_bytes);
             let model = match model {
-                true => Some(model_json(&pass.src, &dst, &plan, &modelled)?),
-                false => None,
+                Some(options) => Some(model_json(&pass.src, &dst, &plan, &modelled, options)?),
+                None => None,
             };
             passes.push(ExplainedPass { pass, plan, lines, model });
         }
@@ -293,8 +297,9 @@ fn model_json(
     dst: &Layout,
     plan: &Plan,
     caches: &[cachesim::CacheSpec],
+    options: &cachesim::Options,
 ) -> Result<Value, Failure> {
-    let report = cachesim::model(src, dst, plan, caches, &cachesim::Options::default())?;
+    let report = cachesim::model(src, dst, plan, caches, options)?;
     serde_json::to_value(report).map_err(|error| Failure::new("json", format!("cannot write JSON: {error}")))
 }
 
@@ -309,9 +314,17 @@ fn model_text(model: &Value) -> String {
                 "  model   {walk:5} {level:3}  {} accesses, {} misses ({per_element:.3} per element)",
                 counts["accesses"], counts["misses"]
             );
+            if let Some(classes) = counts["classes"].as_object() {
+                let classes: Vec<_> = classes.iter().map(|(name, count)| format!("{count} {name}")).collect();
+                let _ = writeln!(out, "                     {}", classes.join(", "));
+            }
             if let Some(write_backs) = counts["write_backs"].as_u64() {
                 let _ = writeln!(out, "                     {write_backs} lines written back");
             }
+        }
+        if let Some(tlb) = model[walk]["tlb"].as_object() {
+            let (accesses, misses) = (&tlb["accesses"], &tlb["misses"]);
+            let _ = writeln!(out, "  model   {walk:5} TLB  {accesses} accesses, {misses} misses");
         }
         if let Some(stores) = model[walk]["streaming"]["stores"].as_u64().filter(|&stores| stores > 0) {
             let bytes = &model[walk]["streaming"]["bytes"];

@@ -7,6 +7,7 @@ mod failure;
 mod machine;
 mod materialize;
 mod memory;
+mod model;
 mod report;
 mod text;
 
