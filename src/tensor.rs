@@ -56,6 +56,15 @@ impl<T: Element> Uninit<T> {
         unsafe { std::slice::from_raw_parts_mut(self.data.as_mut_ptr().cast(), self.numel) }
     }
 
+    /// The tensor whose element `k` in row-major order is `f(k)`.
+    pub fn write_with(mut self, mut f: impl FnMut(usize) -> T) -> Tensor<T> {
+        for (k, place) in self.spare().iter_mut().enumerate() {
+            place.write(f(k));
+        }
+        // SAFETY: the loop wrote every element.
+        unsafe { self.assume_init() }
+    }
+
     /// The tensor.
     ///
     /// # Safety
@@ -87,13 +96,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// `Overflow`, `Alloc`.
-    pub fn from_fn(shape: &[usize], mut f: impl FnMut(usize) -> T) -> Result<Self, Error> {
-        let mut memory = Uninit::new(shape)?;
-        for (k, place) in memory.spare().iter_mut().enumerate() {
-            place.write(f(k));
-        }
-        // SAFETY: the loop wrote every element.
-        Ok(unsafe { memory.assume_init() })
+    pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> T) -> Result<Self, Error> {
+        Ok(Uninit::new(shape)?.write_with(f))
     }
 
     /// Extents, one per axis.

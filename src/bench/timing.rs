@@ -96,16 +96,14 @@ fn buffer(bytes: usize, mode: PageMode, seed: u64) -> Result<Tensor<u8>, Error> 
         pages::advise_no_huge(spare.as_ptr().cast(), bytes);
     }
     let mut state = seed | 1;
-    for chunk in spare.chunks_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        for (place, byte) in chunk.iter_mut().zip(state.to_le_bytes()) {
-            place.write(byte);
+    Ok(memory.write_with(|k| {
+        if k % 8 == 0 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
         }
-    }
-    // SAFETY: the chunks cover all of the memory, and the loop writes every byte of each.
-    Ok(unsafe { memory.assume_init() })
+        state.to_le_bytes()[k % 8]
+    }))
 }
 
 struct Run {
