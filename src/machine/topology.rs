@@ -183,6 +183,9 @@ pub struct Topology {
     pub hypervisor: Option<String>,
     /// Frequency governor of the first allowed CPU.
     pub governor: Option<String>,
+    /// Threads that the standard library would start, a CPU quota included; only known of the host, and
+    /// read before any thread is pinned.
+    pub parallelism: Option<usize>,
     /// Why [`caches::CACHES_VARIABLE`] was not used, where it could not be read.
     pub override_error: Option<String>,
 }
@@ -200,6 +203,7 @@ impl Topology {
         static HOST: OnceLock<Topology> = OnceLock::new();
         HOST.get_or_init(|| {
             let mut host = Self::from_root(Path::new("/"));
+            host.parallelism = std::thread::available_parallelism().ok().map(usize::from);
             host.hypervisor = cpuid::hypervisor().or(host.hypervisor.take());
             // The instruction describes the core that happens to run this: on a hybrid part that may be
             // one of another class, so there it only fills a void.
@@ -313,21 +317,20 @@ impl Topology {
 
     /// Physical cores that this process may use, at least 1.
     ///
-    /// Where the machine lists no CPUs, the parallelism that the standard library reports.
+    /// Where the machine lists no CPUs, [`Topology::parallelism`].
     pub fn physical_cores(&self) -> usize {
         let mut cores: Vec<usize> = self.cpus.iter().filter(|cpu| cpu.allowed).map(|cpu| cpu.core).collect();
         cores.sort_unstable();
         cores.dedup();
         match cores.len() {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => self.parallelism.unwrap_or(1),
             count => count,
         }
     }
 
     /// Threads that a copy uses by default: the physical cores allowed, fewer under a CPU quota.
     pub fn default_threads(&self) -> usize {
-        let quota = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        self.physical_cores().min(quota)
+        self.physical_cores().min(self.parallelism.unwrap_or(usize::MAX)).max(1)
     }
 
     /// Number of NUMA nodes that hold CPUs; `None` where the machine does not say.
