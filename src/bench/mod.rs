@@ -4,3 +4,4 @@ pub mod cases;
 pub mod record;
 pub mod stats;
 pub mod timing;
+pub mod walks;
