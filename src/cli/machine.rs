@@ -1,6 +1,7 @@
 //! `restride machine`: what this machine is and what can be measured on it.
 
 use super::{Failure, text};
+use crate::Isa;
 use crate::machine::counters::{self, Probe};
 use crate::machine::fingerprint::Fingerprint;
 use crate::machine::pages::Pages;
@@ -20,16 +21,27 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let topology = Topology::host();
-    if let Some(reason) = &topology.override_error {
-        return Err(Failure::usage("caches", reason.clone()));
-    }
-    let facts = Facts { fingerprint: Fingerprint::host(), topology, pages: Pages::host() };
+    let facts = Facts {
+        fingerprint: Fingerprint::host(),
+        isa: Isa::active()?,
+        topology: checked_topology()?,
+        pages: Pages::host(),
+    };
     text::print(&if args.json { text::json_text(&facts.json()) } else { facts.text() })
+}
+
+/// This machine, unless the environment variable that replaces its caches cannot be read.
+pub(crate) fn checked_topology() -> Result<&'static Topology, Failure> {
+    let topology = Topology::host();
+    match &topology.override_error {
+        Some(reason) => Err(Failure::usage("caches", reason.clone())),
+        None => Ok(topology),
+    }
 }
 
 struct Facts {
     fingerprint: Fingerprint,
+    isa: Isa,
     topology: &'static Topology,
     pages: &'static Pages,
 }
@@ -37,10 +49,10 @@ struct Facts {
 impl Facts {
     fn json(&self) -> Value {
         let (topology, pages) = (self.topology, self.pages);
-        let available = &self.fingerprint.isa;
+        let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
         json!({
             "cpu": self.fingerprint.cpu(),
-            "isa": {"available": available, "used": available.last()},
+            "isa": {"available": available, "used": self.isa.name()},
             "caches": topology.caches,
             "pages": pages,
             "cores": {
@@ -65,8 +77,8 @@ impl Facts {
         let mut facts = vec![
             ("CPU", self.fingerprint.cpu()),
             ("SIMD", {
-                let used = self.fingerprint.isa.last().cloned().unwrap_or_else(unknown);
-                format!("{used} in use; available: {}", self.fingerprint.isa.join(", "))
+                let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+                format!("{} in use; available: {}", self.isa, available.join(", "))
             }),
             ("cores", self.cores()),
             ("hypervisor", topology.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned())),

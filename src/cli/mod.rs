@@ -9,7 +9,9 @@ mod materialize;
 mod memory;
 mod model;
 mod report;
+mod progress;
 mod text;
+mod walk;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -36,6 +38,8 @@ enum Command {
     Report(report::Args),
     /// Draws views of one buffer as a page: which cell and which cache line each position reads.
     Explore(explore::Args),
+    /// Measures what reading an array in some order costs.
+    Walk(walk::Args),
 }
 
 /// Parses the arguments, runs the command, prints its failure.
@@ -56,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Machine(args) => machine::run(args),
         Command::Report(args) => report::run(args),
         Command::Explore(args) => explore::run(args),
+        Command::Walk(args) => walk::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

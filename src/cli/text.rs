@@ -64,7 +64,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 /// Three significant digits: `0.25`, `12.3`, `1230`.
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
-        size if size == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         size if size < 0.001 => format!("{value:.1e}"),
         size if size < 1.0 => format!("{value:.3}"),
         size if size < 10.0 => format!("{value:.2}"),

@@ -14,6 +14,8 @@ mod cpulist;
 pub mod fingerprint;
 #[cfg(feature = "instruments")]
 pub mod flush;
+#[cfg(all(feature = "instruments", unix))]
+pub mod interrupt;
 pub mod pages;
 mod sysfs;
 pub mod topology;

@@ -96,8 +96,6 @@ impl Number {
     }
 }
 
-/// Side of a tile where none is named: whole lines of 1-byte elements, and still within any L1.
-pub const DEFAULT_TILE: usize = 64;
 /// Seed of random orders where none is named.
 pub const DEFAULT_SEED: u64 = 0x5EED;
 /// Largest array that is walked, in bytes.
@@ -122,7 +120,7 @@ pub struct Walk {
     pub pitch: usize,
     /// Step in elements of a strided walk.
     pub stride: usize,
-    /// Side in elements of the tiles of a tiled walk.
+    /// Side in elements of the tiles of a tiled walk; where none is named, one line.
     pub tile: usize,
     /// Seed of a random order.
     pub seed: u64,
@@ -151,7 +149,7 @@ impl Walk {
             cols,
             pitch: cols,
             stride: 1,
-            tile: DEFAULT_TILE,
+            tile: (64 / number.bytes()).max(1),
             seed: DEFAULT_SEED,
             line_bytes: 64,
         }
@@ -339,7 +337,7 @@ mod tests {
         for pattern in Pattern::ALL {
             for (rows, cols) in [(0, 5), (5, 0), (0, 0)] {
                 let empty = walk(pattern, rows, cols);
-                assert!(empty.is_empty() && empty.len() == 0);
+                assert!(empty.is_empty() && empty.bytes() == 0);
                 assert_eq!(empty.traffic().unwrap().lines_touched, 0);
             }
         }
