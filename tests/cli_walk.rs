@@ -84,7 +84,10 @@ fn a_ladder_spans_its_range_and_names_levels() {
     let sizes: Vec<u64> =
         found["points"].as_array().unwrap().iter().map(|point| point["bytes"].as_u64().unwrap()).collect();
     assert_eq!(sizes.len(), 14);
-    assert!(sizes[0] <= 16 << 10 && sizes[13] == 128 << 10, "{sizes:?}");
+    // Near-square matrices of whole lines come close to the sizes of the ladder, never above.
+    for (size, ladder) in [(sizes[0], 16 << 10), (sizes[13], 128 << 10)] {
+        assert!(size <= ladder && size * 10 > ladder * 9, "{sizes:?}");
+    }
     assert!(found["levels"].is_array() && found["edges"].is_array());
 }
 
