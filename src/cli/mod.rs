@@ -8,8 +8,8 @@ mod machine;
 mod materialize;
 mod memory;
 mod model;
-mod report;
 mod progress;
+mod report;
 mod text;
 mod walk;
 
