@@ -1,5 +1,6 @@
 //! A failed command: what it says, and the code it ends with.
 
+use crate::bench::timing::PageMode;
 use crate::expr::{Expr, Refusal};
 use crate::machine::caches::{self, CacheSpec};
 use crate::{Error, Layout};
@@ -130,6 +131,15 @@ pub(crate) fn read_shape(text: &str) -> Result<Vec<usize>, Failure> {
 pub(crate) fn read_dtype(text: &str) -> Result<crate::dtype::Dtype, Failure> {
     text.parse()
         .map_err(|error: crate::dtype::UnknownDtype| Failure::usage("dtype", format!("--dtype: {error}")))
+}
+
+/// Reads `--pages 4k` or `--pages huge`.
+pub(crate) fn page_mode(text: &str) -> Result<PageMode, Failure> {
+    match text {
+        "4k" => Ok(PageMode::Small),
+        "huge" => Ok(PageMode::Huge),
+        _ => Err(Failure::usage("pages", format!("--pages {text}: write 4k or huge"))),
+    }
 }
 
 /// Reads `--caches L1d=48K/12/64,...`.

@@ -1,5 +1,8 @@
 //! The command line: one file per subcommand.
 
+mod bench;
+mod bench_suite;
+mod compare;
 mod draw;
 mod explain;
 mod explore;
@@ -28,6 +31,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Times one copy against memcpy, or runs the suite and writes its record.
+    Bench(bench::Args),
+    /// Compares two records: what changed beyond noise.
+    Compare(compare::Args),
     /// Shows what a view is, which pieces copy and why, and what the copy costs.
     Explain(explain::Args),
     /// Makes a view of a `.npy` file contiguous.
@@ -55,6 +62,8 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let result = match cli.command {
+        Command::Bench(args) => bench::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Materialize(args) => materialize::run(args),
         Command::Machine(args) => machine::run(args),

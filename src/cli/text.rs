@@ -73,6 +73,16 @@ pub(crate) fn figure(value: f64) -> String {
     }
 }
 
+/// Nanoseconds for people: `123 ns`, `1.23 ms`.
+pub(crate) fn time(ns: f64) -> String {
+    match ns {
+        _ if ns < 1e3 => format!("{} ns", figure(ns)),
+        _ if ns < 1e6 => format!("{} us", figure(ns / 1e3)),
+        _ if ns < 1e9 => format!("{} ms", figure(ns / 1e6)),
+        _ => format!("{} s", figure(ns / 1e9)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

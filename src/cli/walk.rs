@@ -2,7 +2,7 @@
 
 mod show;
 
-use super::failure::{read_caches, read_shape};
+use super::failure::{page_mode, read_caches, read_shape};
 use super::progress::{self, Progress};
 use super::{Failure, text};
 use crate::bench::timing::{Effort, PageMode};
@@ -206,14 +206,6 @@ impl Found {
                 Some(Rung { bytes: shown.point.walk.bytes(), ns })
             })
             .collect()
-    }
-}
-
-fn page_mode(text: &str) -> Result<PageMode, Failure> {
-    match text {
-        "4k" => Ok(PageMode::Small),
-        "huge" => Ok(PageMode::Huge),
-        _ => Err(Failure::usage("pages", format!("--pages {text}: write 4k or huge"))),
     }
 }
 

@@ -1,0 +1,241 @@
+//! `restride bench --preset`: the suite and its record.
+
+use super::progress::{self, Progress};
+use super::{Failure, text};
+use crate::bench::criterion;
+use crate::bench::environment::Watch;
+use crate::bench::record::{Case, Kind, Record};
+use crate::bench::stats::Summary;
+use crate::bench::suite::{self, Context, Preset};
+use crate::machine::affinity::{self, Pinned, Pinning};
+use crate::machine::counters;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How much the suite measures: quick is under 2 minutes, full under 20.
+    #[arg(long, value_name = "quick|full", conflicts_with = "from_criterion")]
+    preset: Option<String>,
+    /// File to write the record to.
+    #[arg(short, long, value_name = "RECORD.json")]
+    output: Option<PathBuf>,
+    /// Takes the results of `cargo bench` into a record instead of measuring.
+    #[arg(long, value_name = "DIR")]
+    from_criterion: Option<PathBuf>,
+    /// Runs only the cases whose name contains this.
+    #[arg(long, value_name = "WORD", conflicts_with = "from_criterion")]
+    filter: Option<String>,
+}
+
+impl Args {
+    /// Whether one of them was given.
+    pub(crate) fn named(&self) -> bool {
+        self.preset.is_some()
+            || self.output.is_some()
+            || self.from_criterion.is_some()
+            || self.filter.is_some()
+    }
+}
+
+pub(crate) fn run(args: &Args, json: bool) -> Result<(), Failure> {
+    let preset = match args.preset.as_deref() {
+        None | Some("quick") => Preset::Quick,
+        Some("full") => Preset::Full,
+        Some(other) => {
+            return Err(Failure::usage("preset", format!("--preset {other}: write quick or full")));
+        }
+    };
+    if let Some(path) = &args.output {
+        check_writable(path)?;
+    }
+    let (record, total) = match &args.from_criterion {
+        Some(dir) => (from_criterion(dir)?, None),
+        None => {
+            let (record, total) = measure(preset, args.filter.as_deref())?;
+            (record, Some(total))
+        }
+    };
+    if let Some(path) = &args.output {
+        record.write(path).map_err(|error| Failure::new("record", error.to_string()))?;
+    }
+    let shown = match json {
+        true => {
+            let value =
+                serde_json::to_value(&record).map_err(|error| Failure::new("record", error.to_string()))?;
+            text::json_text(&value)
+        }
+        false => summary(&record, args.output.as_deref()),
+    };
+    text::print(&shown)?;
+    let failed: Vec<&str> = record
+        .cases
+        .iter()
+        .filter(|case| case.params.get("verified") == Some(&false.into()))
+        .map(|case| case.id.as_str())
+        .collect();
+    if let Some(first) = failed.first() {
+        return Err(Failure::new(
+            "verify",
+            format!("{} cases differ from the reference, the first is {first}: report this", failed.len()),
+        ));
+    }
+    match total {
+        Some(total) if record.environment.interrupted => Err(Failure::new(
+            "interrupted",
+            format!(
+                "interrupted: {} of {total} jobs are done and kept",
+                record.environment.extra["jobs_done"]
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Says now what would otherwise be found out after minutes of measuring.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let dir = match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    };
+    let refuse = |why: &str| Err(Failure::new("io", format!("record {}: {why}", path.display())));
+    match (path.is_dir(), dir.is_dir()) {
+        (true, _) => refuse("it is a directory, name a file"),
+        (_, false) => refuse("its folder does not exist, make it first"),
+        _ => match tempfile::tempfile_in(dir) {
+            Ok(_) => Ok(()),
+            Err(error) => refuse(&format!("its folder cannot be written: {error}")),
+        },
+    }
+}
+
+fn new_record() -> Record {
+    let mut record = Record::new(super::report::command_line(std::env::args()));
+    record.git = suite::git();
+    record.machine = suite::machine();
+    record
+}
+
+fn from_criterion(dir: &Path) -> Result<Record, Failure> {
+    let mut record = new_record();
+    record.cases = criterion::read(dir).map_err(|reason| Failure::new("criterion", reason))?;
+    record.environment.extra.insert("source".to_owned(), "criterion: not interleaved with memcpy".into());
+    Ok(record)
+}
+
+/// Runs the suite; the record and the number of jobs that there were.
+fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, usize), Failure> {
+    let topology = super::machine::checked_topology()?;
+    crate::Isa::active()?;
+    let mut jobs = suite::jobs(preset, topology);
+    if let Some(word) = filter {
+        jobs.retain(|job| job.id().contains(word));
+        if jobs.is_empty() {
+            return Err(Failure::usage(
+                "filter",
+                format!("--filter {word}: no case of the suite has such a name"),
+            ));
+        }
+    }
+    let mut record = new_record();
+    let stop = progress::on_interrupt();
+    let probes = counters::host_probes().iter().filter(|probe| probe.state.usable()).copied().collect();
+    let threads = topology.default_threads();
+    let pinned = Pinned::best();
+    let pool = match threads {
+        1 => None,
+        _ => {
+            Some(affinity::pinned_pool(threads).map_err(|error| Failure::new("threads", error.to_string()))?)
+        }
+    };
+    let context = Context {
+        preset,
+        pool: pool.as_ref().map(|(pool, _)| pool),
+        caches: topology.cache_specs().iter().map(Into::into).collect(),
+        probes,
+        stop,
+    };
+    let watch = Watch::start();
+    let progress = Progress::new(jobs.len() as u64);
+    let (mut left_out, mut done) = (Vec::new(), 0);
+    for job in &jobs {
+        if progress::interrupted(stop) {
+            break;
+        }
+        progress.step(&job.id());
+        match suite::left_out(job) {
+            Some(why) => left_out.push(why),
+            None => match context.run(job) {
+                Ok(cases) => record.cases.extend(cases),
+                // The machine has less memory than it said: the other cases are still worth having.
+                Err(error @ crate::Error::Alloc { .. }) => left_out.push(format!("{}: {error}", job.id())),
+                Err(error) => return Err(error.into()),
+            },
+        }
+        done += 1;
+    }
+    progress.finish();
+    let workers = pool.iter().flat_map(|(_, pinnings)| pinnings);
+    let worst: Option<&Pinning> = workers.filter(|pinning| pinning.cpu().is_none()).last();
+    record.environment = watch.finish(worst.unwrap_or(&pinned.pinning), &record.cases);
+    record.environment.interrupted = progress::interrupted(stop);
+    record.environment.extra.insert("jobs_done".to_owned(), done.into());
+    record.environment.extra.insert("jobs_total".to_owned(), jobs.len().into());
+    record.environment.extra.insert("preset".to_owned(), format!("{preset:?}").to_lowercase().into());
+    if !left_out.is_empty() {
+        record.environment.extra.insert("left_out".to_owned(), left_out.into());
+    }
+    Ok((record, jobs.len()))
+}
+
+/// The record in short, for people.
+fn summary(record: &Record, path: Option<&Path>) -> String {
+    let rows: Vec<Vec<String>> = record.cases.iter().map(row).collect();
+    let mut out = format!(
+        "{}\nGB/s counts distinct bytes read and bytes written; ratio is memcpy time over case time\n\n",
+        record.machine.cpu
+    );
+    out.push_str(&text::table(
+        &["case", "median", "95 % interval", "ns/element", "GB/s", "ratio"],
+        &[1, 2, 3, 4, 5],
+        &rows,
+    ));
+    out.push('\n');
+    for sentence in &record.environment.noise {
+        out.push_str(&format!("noisy: {sentence}\n"));
+    }
+    if let Some(seconds) = record.environment.seconds {
+        out.push_str(&format!("{} cases in {seconds:.0} s\n", record.cases.len()));
+    }
+    match path {
+        Some(path) => out.push_str(&format!("record: {}\n", path.display())),
+        None => out.push_str("not kept: -o RECORD.json writes the record\n"),
+    }
+    out
+}
+
+fn row(case: &Case) -> Vec<String> {
+    let summary = Summary::of(&case.samples);
+    let memcpy = Summary::of(&case.memcpy_samples);
+    let in_ns = case.unit == "ns";
+    let amount =
+        |value: f64| if in_ns { text::time(value) } else { format!("{} {}", text::figure(value), case.unit) };
+    let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), text::figure);
+    let median = summary.map(|summary| summary.median).filter(|median| in_ns && *median > 0.0);
+    let elements =
+        case.params.get("elements").and_then(serde_json::Value::as_f64).filter(|count| *count > 0.0);
+    let per_element = match case.kind {
+        Kind::Walk | Kind::Chase => median.zip(elements).map(|(median, count)| median / count),
+        _ => None,
+    };
+    vec![
+        case.id.clone(),
+        summary.map_or_else(|| "-".to_owned(), |summary| amount(summary.median)),
+        summary.map_or_else(
+            || "-".to_owned(),
+            |summary| format!("{} - {}", amount(summary.low), amount(summary.high)),
+        ),
+        show(per_element),
+        show(median.zip(case.bytes_moved).map(|(median, bytes)| bytes as f64 / median)),
+        show(median.zip(memcpy).map(|(median, memcpy)| memcpy.median / median)),
+    ]
+}
