@@ -1,4 +1,17 @@
-//! Views of tensors made contiguous at the speed of memory.
+//! Views of tensors made contiguous at the speed of memory, and instruments that show what a walk costs.
+//!
+//! A [`Layout`] says how a buffer is read, a [`View`] is a layout over a slice, and
+//! [`View::materialize`] makes the view contiguous. [`copy()`] goes from any view into any other;
+//! [`Expr`] reads view expressions such as `".T[:, ::2]"`; [`Plan`] shows how a copy will run.
+//!
+//! # Features
+//!
+//! - `cli` (default): the command-line tool; turns on all of the following but the last two.
+//! - `parallel`: copies on several threads.
+//! - `npy`: `.npy` files in and out.
+//! - `profile`: the tuning profile of this machine on disk.
+//! - `instruments`: topology, pinning, counters, the cache model, benchmarks (unstable surface).
+//! - `half`, `num-complex`: elements of those crates.
 
 #[cfg(feature = "instruments")]
 pub mod bench;
@@ -30,3 +43,8 @@ pub use expr::Expr;
 pub use layout::{CopyPolicy, Index, Layout, share_memory};
 pub use tensor::Tensor;
 pub use view::{BytesView, BytesViewMut, Element, View, ViewMut};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
