@@ -38,6 +38,7 @@ pub mod report;
 
 pub use copy::{Contiguous, CopyOptions, Isa, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
 pub use copy::{ReshapedView, plan::Plan, tuning::Tuning};
+pub use copy::{map_copy, map_copy_with, map_runs, update, update_with};
 pub use error::Error;
 pub use expr::Expr;
 pub use layout::{CopyPolicy, Index, Layout, share_memory};

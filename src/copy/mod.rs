@@ -5,6 +5,7 @@
 pub mod cover;
 mod entry;
 pub(crate) mod kernels;
+mod map;
 mod nest;
 mod options;
 mod parallel;
@@ -15,6 +16,7 @@ pub mod tuning;
 
 pub use entry::{Contiguous, copy, copy_bytes, copy_with, copy_within, fill, fill_with};
 pub use kernels::Isa;
+pub use map::{map_copy, map_copy_with, map_runs, update, update_with};
 pub use options::CopyOptions;
 pub use reshape::ReshapedView;
 

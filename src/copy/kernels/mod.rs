@@ -9,6 +9,7 @@
 mod guard;
 mod isa;
 mod level;
+pub(crate) mod map;
 mod scalar;
 mod stage;
 mod tile;
