@@ -93,7 +93,7 @@ impl Tuning {
             streaming_from_bytes: Value::new((l2_bytes.value * 3 / 2).max(1 << 20), l2_bytes.origin),
             parallel_from_bytes: preset(2 << 20),
             tile_src_bytes: preset(4 << 10),
-            tile_dst_bytes: preset(128),
+            tile_dst_bytes: preset(256),
             staged_src_bytes: preset(128),
             staged_dst_bytes: preset(1 << 10),
         }

@@ -97,7 +97,7 @@ unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
             Kind::Interleave => {
                 rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
             }
-            Kind::Transpose if t.staged => stage::transpose::<L, E>(t, size),
+            Kind::Transpose if t.staged => L::transpose_staged::<E>(t, size),
             Kind::Transpose => {
                 L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.stream);
             }
@@ -119,8 +119,9 @@ trait Produce {
     /// Writes `n` columns at `dst`; `src` is where the first of them is read.
     ///
     /// # Safety
-    /// `dst` holds `n` columns and every source position of theirs is readable.
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize);
+    /// `dst` holds `n` columns and every source position of theirs is readable. With `stream`, whole
+    /// lines may bypass the caches.
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool);
 }
 
 /// A column is one byte.
@@ -128,9 +129,9 @@ struct Copy;
 
 impl Produce for Copy {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         // SAFETY: the caller's promise, here and below.
-        unsafe { L::copy(dst, src, n) }
+        unsafe { if stream { stage::stream::<L>(dst, src, n) } else { L::copy(dst, src, n) } }
     }
 }
 
@@ -139,9 +140,9 @@ struct Splat<const E: usize>(usize);
 
 impl<const E: usize> Produce for Splat<E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         // SAFETY: the caller's promise.
-        unsafe { L::splat::<E>(dst, src, n, self.0) }
+        unsafe { L::splat::<E>(dst, src, n, self.0, stream) }
     }
 }
 
@@ -150,9 +151,9 @@ struct Gather<const E: usize>(isize, usize);
 
 impl<const E: usize> Produce for Gather<E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         // SAFETY: the caller's promise.
-        unsafe { L::gather::<E>(dst, src, n, self.0, self.1) }
+        unsafe { L::gather::<E>(dst, src, n, self.0, self.1, stream) }
     }
 }
 
@@ -161,9 +162,9 @@ struct Interleave<const E: usize>(usize, isize, usize);
 
 impl<const E: usize> Produce for Interleave<E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         // SAFETY: the caller's promise.
-        unsafe { L::interleave::<E>(dst, src, n, self.0, self.1, self.2) }
+        unsafe { L::interleave::<E>(dst, src, n, (self.0, self.1), self.2, stream) }
     }
 }
 
@@ -179,11 +180,7 @@ unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
         if !t.staged {
             for a in t.a {
                 let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
-                if t.stream && t.kind == Kind::Copy {
-                    stage::stream::<L>(dst, src, t.nb * unit);
-                } else {
-                    producer.produce::<L>(dst, src, t.nb);
-                }
+                producer.produce::<L>(dst, src, t.nb, t.stream);
             }
             return;
         }
@@ -194,7 +191,7 @@ unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
             let mut done = 0;
             while done < t.nb {
                 let n = sink.room(unit).min(t.nb - done);
-                producer.produce::<L>(sink.at(), src.offset(done as isize * t.b_src), n);
+                producer.produce::<L>(sink.at(), src.offset(done as isize * t.b_src), n, false);
                 sink.advance::<L>(n * unit, unit);
                 done += n;
             }

@@ -15,7 +15,7 @@ const TILE_BYTES: usize = 16 << 10;
 const ROW_BYTES: usize = 256 << 10;
 
 /// Destination rows of this length and more stream without staging: head and tail are a small part.
-const LONG_ROW_BYTES: usize = 2 << 10;
+const LONG_ROW_BYTES: usize = 1 << 10;
 
 /// A source axis of at most this many elements is deinterleaved, a destination axis interleaved.
 const FEW: usize = 4;
@@ -29,6 +29,8 @@ pub(super) struct Context<'t> {
     pub(super) streaming: Option<bool>,
     /// Destination bytes of the whole copy.
     pub(super) bytes: usize,
+    /// Rows need no staging: the level slides them onto lines.
+    pub(super) slides: bool,
 }
 
 /// The fused form, as axes are taken out of it.
@@ -40,6 +42,7 @@ struct Draft {
     src_offset: isize,
     dst_offset: isize,
     streaming: bool,
+    slides: bool,
 }
 
 /// Plans a fused form with at least one element.
@@ -55,6 +58,7 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         src_offset: fused.src_offset,
         dst_offset: fused.dst_offset,
         streaming,
+        slides: context.slides,
     };
     let size = draft.element as isize;
     let Some(&inner) = draft.axes.last() else {
@@ -158,7 +162,9 @@ impl Draft {
             rows.push(axis);
         }
         rows.cut(want, 1);
-        let lines = row_bytes >= LONG_ROW_BYTES && matches!(strategy, Strategy::Run | Strategy::Rows);
+        let copies = matches!(strategy, Strategy::Run | Strategy::Rows);
+        let slides = self.slides && LINE.is_multiple_of(self.element);
+        let lines = row_bytes >= LONG_ROW_BYTES && (copies || slides);
         let staged = self.streaming && !lines && row_bytes.max(self.adjacent(&rows, row_bytes)) >= 2 * LINE;
         // Short rows far apart have no whole lines to stream.
         self.streaming &= staged || lines;
@@ -188,8 +194,10 @@ impl Draft {
                 rows.cut((256 / lead.src.unsigned_abs()).max(8), 1);
             }
         }
-        let staged = self.streaming && columns.full() * self.element >= 4 * LINE;
-        self.streaming = staged;
+        let close = columns.axes()[0].src.unsigned_abs() <= FEW * self.element;
+        let slides = self.slides && LINE.is_multiple_of(self.element) && close;
+        self.streaming &= columns.full() * self.element >= 4 * LINE;
+        let staged = self.streaming && !slides;
         self.finish(strategy, rows, columns, staged)
     }
 
@@ -225,10 +233,18 @@ impl Draft {
         let direct = !self.streaming || self.on_lines(&rows, &columns, context.misaligned);
         if direct {
             rows.cut((tuning.tile_src_bytes.value / size).clamp(1, MAX_STEPS), edge);
-            columns.cut((tuning.tile_dst_bytes.value.max(LINE) / size).clamp(edge, MAX_STEPS), edge);
+            let along = tuning.tile_dst_bytes.value.max(if self.streaming { LINE } else { 1 << 10 });
+            columns.cut((along / size).clamp(edge, MAX_STEPS), edge);
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {
                 return self.finish(Strategy::Transpose, rows, columns, false);
+            }
+        }
+        if self.slides && LINE.is_multiple_of(size) && size <= 16 && columns.extent() * size >= 8 * LINE {
+            columns.cut(MAX_STEPS, edge);
+            rows.cut((tuning.tile_src_bytes.value / size).clamp(1, MAX_STEPS), edge);
+            if columns.full() * size >= 8 * LINE {
+                return self.finish(Strategy::Transpose, rows, columns, true);
             }
         }
         columns.cut((tuning.staged_dst_bytes.value / size).clamp(1, MAX_STEPS), edge);
