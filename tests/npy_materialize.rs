@@ -293,13 +293,10 @@ fn resident_memory_stays_below_the_limit() {
     let total = (rows * columns * 4) as u64;
     let limit = 16u64 << 20;
     for (expr, staged) in [(".T", true), ("[::-1, ::-1]", false), (".T.reshape(-1)[::-1]", true)] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_restride"));
-        command.arg("materialize").args([path.as_os_str(), expr.as_ref(), "-o".as_ref(), output.as_os_str()]);
-        command.args(["--memory", "16M", "--json"]).stdout(std::process::Stdio::piped());
-        let child = command.spawn().unwrap();
-        let (status, peak_bytes, stdout) = wait_with_peak(child);
-        assert!(status, "{expr}");
-        let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        let ran = materialize(&path, expr, &output, &["--memory", "16M", "--json"]);
+        assert!(ran.status.success(), "{expr}: {}", String::from_utf8_lossy(&ran.stderr));
+        let summary: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let peak_bytes = summary["peak_resident_bytes"].as_u64().unwrap();
         assert_eq!(summary["staged"], staged, "{expr}");
         assert!(peak_bytes < limit + (256 << 20), "{expr}: {peak_bytes} bytes resident");
         assert!(peak_bytes < total, "{expr}: the bound must mean something");
@@ -319,20 +316,4 @@ fn resident_memory_stays_below_the_limit() {
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
-}
-
-/// Waits for a child and asks the system for its peak resident memory.
-#[cfg(target_os = "linux")]
-fn wait_with_peak(mut child: std::process::Child) -> (bool, u64, String) {
-    use std::io::Read;
-    let mut stdout = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: the pointers are valid for the call and the child is ours and not yet waited for; an all-zero
-    // rusage is a valid value.
-    let usage = unsafe {
-        assert_eq!(libc::wait4(child.id() as i32, &mut status, 0, usage.as_mut_ptr()), child.id() as i32);
-        usage.assume_init()
-    };
-    (libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, usage.ru_maxrss as u64 * 1024, stdout)
 }
