@@ -23,7 +23,10 @@ pub(crate) fn read_size(option: &str, text: &str) -> Result<usize, Failure> {
         _ => return Err(wrong()),
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
-    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let number = |text: &str| match text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.parse::<u64>().map_err(|_| wrong()),
+        false => Err(wrong()),
+    };
     let (whole, _) = (number(whole)?, number(part)?);
     let fraction: f64 = format!("0.{part}").parse().map_err(|_| wrong())?;
     let bytes =
