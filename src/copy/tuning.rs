@@ -18,6 +18,7 @@
 //! * Threads share the work from `parallel_from` destination bytes on: below it, waking them costs more
 //!   than they save.
 
+use crate::Error;
 use crate::machine::topology::{self, CacheBytes, Topology};
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -210,20 +211,21 @@ impl Tuning {
     /// Sets a value by its knob: for one of [`ELEMENT_SIZES`], or for all of them.
     ///
     /// # Errors
-    /// An element size that has no values of its own, one for a knob that does not depend on it, and a
-    /// value outside [`Knob::range`]; one sentence.
-    pub fn set(&mut self, knob: Knob, element: Option<usize>, value: Value) -> Result<(), String> {
+    /// `Tuning`: an element size that has no values of its own, one for a knob that does not depend on it,
+    /// and a value outside [`Knob::range`].
+    pub fn set(&mut self, knob: Knob, element: Option<usize>, value: Value) -> Result<(), Error> {
         let (name, range) = (knob.name(), knob.range());
+        let refuse = |reason| Err(Error::Tuning { reason });
         if !range.contains(&value.value) {
             let (low, high) = (range.start(), range.end());
-            return Err(format!("{name} is {}, which is not between {low} and {high}", value.value));
+            return refuse(format!("{name} is {}, which is not between {low} and {high}", value.value));
         }
         match element {
             Some(size) if !knob.by_size() => {
-                return Err(format!("{name} does not depend on the element size {size}"));
+                return refuse(format!("{name} does not depend on the element size {size}"));
             }
             Some(size) if !ELEMENT_SIZES.contains(&size) => {
-                return Err(format!("{name} has no value for elements of {size} bytes"));
+                return refuse(format!("{name} has no value for elements of {size} bytes"));
             }
             Some(size) => *self.place(knob, size) = value,
             None => ELEMENT_SIZES.iter().for_each(|&size| *self.place(knob, size) = value),

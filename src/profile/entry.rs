@@ -44,7 +44,8 @@ impl Winner {
         let Some(knob) = Knob::from_name(&self.knob) else {
             return Err(format!("value {:?} is not known to this version", self.knob));
         };
-        tuning.set(knob, self.element_bytes, Value::new(self.value, Origin::Profile))
+        let value = Value::new(self.value, Origin::Profile);
+        tuning.set(knob, self.element_bytes, value).map_err(|error| error.to_string())
     }
 }
 
