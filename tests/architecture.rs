@@ -89,7 +89,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "bench::record",
         ],
     ),
-    ("report", &["error", "layout", "expr", "bench::record"]),
+    ("report", &["error", "layout", "expr", "dtype", "eval", "bench", "bench::record"]),
     ("cli", &["*"]),
     ("main", &["cli"]),
 ];

@@ -123,7 +123,7 @@ fn from_criterion(dir: &Path) -> Result<Record, Failure> {
 }
 
 /// Runs the suite; the record and the number of jobs that there were.
-fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, usize), Failure> {
+pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, usize), Failure> {
     let topology = super::machine::checked_topology()?;
     crate::Isa::active()?;
     let mut jobs = suite::jobs(preset, topology);

@@ -1,6 +1,7 @@
 //! `restride report`: one page of this machine, or of given records.
 
 use super::Failure;
+use crate::bench::suite::Preset;
 use crate::dtype::Dtype;
 use crate::report::{Data, folder_name, views_of, write};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  restride report\n  restride report record.json -o out\n  restride report new.json --baseline old.json\n  restride report server.json laptop.json peers.json"
 )]
 pub(crate) struct Args {
-    /// Records made by `restride bench` or the peers program; several are compared.
+    /// Records made by `restride bench` or the peers program, several are compared; none measures this
+    /// machine (preset quick, under 2 minutes).
     #[arg(value_name = "RECORD.json")]
     records: Vec<PathBuf>,
     /// A record to compare the last one with.
@@ -40,11 +42,24 @@ fn read(path: &Path) -> Result<Data, Failure> {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let mut records = args.records.iter().map(|p| read(p)).collect::<Result<Vec<_>, _>>()?;
     let baseline = args.baseline.as_deref().map(read).transpose()?;
+    let mut stopped = None;
     if records.is_empty() {
-        return Err(Failure::new(
-            "record",
-            "no record was given: make one with `restride bench -o record.json`, then `restride report record.json`",
-        ));
+        if let Some(folder) = &args.output {
+            check_folder(folder)?;
+        }
+        let (record, total) = super::bench_suite::measure(Preset::Quick, None)?;
+        if record.cases.is_empty() {
+            return Err(Failure::new(
+                "interrupted",
+                "interrupted before the first case: nothing was written",
+            ));
+        }
+        stopped =
+            record.environment.interrupted.then(|| (record.environment.extra["jobs_done"].clone(), total));
+        let mut text = serde_json::to_string_pretty(&record)
+            .map_err(|e| Failure::new("record", format!("the record cannot be written as JSON: {e}")))?;
+        text.push('\n');
+        records.push(Data::of(record, text).map_err(|e| Failure::new("record", e))?);
     }
     Data::tell_apart(&mut records);
     let views = views_of(&[3, 4], &[], Dtype::F32, None).map_err(|(expr, r)| Failure::refused(&expr, &r))?;
@@ -57,7 +72,21 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         done.folder.join("report.html").display(),
         done.page_bytes.div_ceil(1024),
         done.files[..done.files.len() - 1].join(", ")
-    ))
+    ))?;
+    match stopped {
+        Some((done, total)) => Err(Failure::new(
+            "interrupted",
+            format!("interrupted: {done} of {total} jobs are done and in the report"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Says now what would otherwise be found out after minutes of measuring.
+fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let fail = |e: std::io::Error| Failure::new("io", format!("cannot write into {}: {e}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(fail)?;
+    tempfile::tempfile_in(folder).map(drop).map_err(fail)
 }
 
 #[cfg(test)]

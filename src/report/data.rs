@@ -12,6 +12,8 @@ pub struct Data {
     /// The record's text, as it was read.
     pub text: String,
     /// The whole record.
+    pub record: Record,
+    /// The same as JSON.
     pub value: Value,
     /// Its cases.
     pub cases: Vec<Case>,
@@ -79,7 +81,7 @@ impl Data {
     /// One sentence when the text is not a record of this or an older version.
     pub fn parse(text: String, origin: &str) -> Result<Self, String> {
         let record = Record::parse(&text, origin).map_err(|e| e.to_string())?;
-        Self::of(&record, text)
+        Self::of(record, text)
     }
 
     /// The record as the page sees it; `text` is how it was written.
@@ -87,11 +89,11 @@ impl Data {
     /// # Errors
     ///
     /// One sentence when the record cannot be written as JSON.
-    pub fn of(record: &Record, text: String) -> Result<Self, String> {
-        let value =
-            serde_json::to_value(record).map_err(|e| format!("the record cannot be written as JSON: {e}"))?;
+    pub fn of(record: Record, text: String) -> Result<Self, String> {
+        let value = serde_json::to_value(&record)
+            .map_err(|e| format!("the record cannot be written as JSON: {e}"))?;
         let cases = value["cases"].as_array().into_iter().flatten().map(Case::read).collect();
-        let mut data = Self { label: String::new(), text, value, cases };
+        let mut data = Self { label: String::new(), text, record, value, cases };
         data.label = data.cpu();
         Ok(data)
     }
@@ -101,7 +103,7 @@ impl Data {
         for (i, first) in all.iter().map(Self::cpu).collect::<Vec<_>>().iter().enumerate() {
             let same = all.iter().filter(|d| d.cpu() == *first).count();
             let date = all[i].created().get(..10).map(str::to_owned).unwrap_or_default();
-            let short: String = first.chars().take(48).collect();
+            let short = super::charts::cut(first, 48);
             all[i].label = if same > 1 && !date.is_empty() { format!("{short}, {date}") } else { short };
         }
         for i in 1..all.len() {
@@ -230,8 +232,20 @@ impl Case {
 
     /// What a person calls it: its name, or its id.
     pub fn name(&self) -> String {
-        self.str("name")
-            .unwrap_or_else(|| if self.id.is_empty() { "unnamed case".into() } else { self.id.clone() })
+        match self.str("name") {
+            Some(name) if matches!(self.kind.as_str(), "copy" | "peer") => name.replace('/', " "),
+            Some(name) => name,
+            None if self.id.is_empty() => "unnamed case".into(),
+            None => self.id.clone(),
+        }
+    }
+
+    /// What differs from a plain run (one thread, warm, ordinary pages), in words; empty when nothing does.
+    pub fn variant(&self) -> String {
+        let threads = self.num("threads").filter(|t| *t > 1.0).map(|t| format!("{} threads", num::count(t)));
+        let cold = self.flag("cold").then(|| "cold".to_owned());
+        let huge = self.str("pages").filter(|p| p == "huge").map(|_| "huge pages".to_owned());
+        [threads, cold, huge].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// Which chart it belongs to.

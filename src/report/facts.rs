@@ -22,7 +22,7 @@ impl LevelCost {
 
 /// One pass of one thread with ordinary pages and warm caches: the plain case.
 pub(crate) fn is_plain(c: &Case) -> bool {
-    c.num("threads").unwrap_or(1.0) <= 1.0 && !c.flag("cold") && c.str("pages").is_none_or(|p| p != "huge")
+    c.variant().is_empty()
 }
 
 /// Size and time per element of one pattern, by size; the element type that most cases have.

@@ -4,6 +4,7 @@ use super::data::Data;
 use super::facts;
 use super::num::{bytes, ratio, sig3, time, times};
 use super::sections::{change, copies, summary, walks};
+use crate::bench::compare::Comparison;
 
 /// Text inside a table cell: no line breaks, no column ends, no markup.
 fn esc(s: &str) -> String {
@@ -37,15 +38,13 @@ pub fn tables(records: &[Data], baseline: Option<&Data>, command: &str) -> Strin
         one(d, &mut out);
     }
     if let (Some(b), Some(new)) = (baseline, records.last()) {
-        let rows: Vec<Vec<String>> = (change::changes(b, new).iter().filter(|c| c.verdict() != "same"))
+        let comparison = Comparison::new(&b.record, &new.record);
+        let rows: Vec<Vec<String>> = (comparison.beyond_noise().into_iter())
             .map(|c| {
-                vec![
-                    esc(&c.name),
-                    time(c.before_ns),
-                    time(c.after_ns),
-                    ratio(c.ratio.median),
-                    c.verdict().into(),
-                ]
+                let shown = c.ratio.map_or_else(|| "–".into(), ratio);
+                let (before, now) =
+                    (change::amount(c.base.median, &c.unit), change::amount(c.new.median, &c.unit));
+                vec![esc(&c.id), before, now, shown, change::verdict(c).into()]
             })
             .collect();
         out.push_str(&format!("## Change against {}\n\n", esc(&b.label)));
@@ -93,7 +92,7 @@ fn one(d: &Data, out: &mut String) {
     }
     let mut rows = Vec::new();
     for g in copies::groups(d) {
-        for c in facts::copies(d).filter(|c| c.str("group").unwrap_or_else(|| "other".into()) == g) {
+        for c in facts::copies(d).filter(|c| copies::group(c) == g) {
             let dash = || "–".to_owned();
             rows.push(vec![
                 esc(&c.name()),

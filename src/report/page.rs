@@ -28,6 +28,23 @@ struct Section {
     body: Markup,
 }
 
+/// JSON without the white space between its parts: the same values, written the same way.
+pub(crate) fn compact(json: &str) -> String {
+    let (mut out, mut inside, mut escaped) = (String::with_capacity(json.len()), false, false);
+    for c in json.chars() {
+        if inside {
+            inside = escaped || c != '"';
+            escaped = c == '\\' && !escaped;
+        } else if c == '"' {
+            inside = true;
+        } else if matches!(c, ' ' | '\n' | '\r' | '\t') {
+            continue;
+        }
+        out.push(c);
+    }
+    out
+}
+
 /// JSON that may stand inside a `<script>`: `<` can occur only inside strings, where an escape says the same.
 pub(crate) fn embed(json: &str) -> PreEscaped<String> {
     PreEscaped(json.replace('<', "\\u003c"))
@@ -110,7 +127,7 @@ fn render(records: &[Data], options: &Options<'_>, size: Option<usize>) -> Strin
         }
     };
     let data = html! { @for (i, d) in records.iter().enumerate() {
-        script type="application/json" id={ "record-" (i) } { (embed(&d.value.to_string())) }
+        script type="application/json" id={ "record-" (i) } { (embed(&compact(&d.text))) }
         script type="application/json" id={ "cases-" (i) } { (embed(&serde_json::Value::from(csv::cases(d)).to_string())) }
     } };
     frame(&title, nav, body, data)
@@ -196,4 +213,20 @@ fn list(records: &[Data], options: &Options<'_>) -> Vec<Section> {
         sections::raw::section(records, options.command),
     ));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_keeps_strings_and_figures() {
+        let text = "{ \"a b\" : [ 1.0, 0.12493827160493827 ],\n\t\"c\\\\\" : \"say \\\" x \\\" \" }";
+        assert_eq!(
+            compact(text),
+            r#"{"a b":[1.0,0.12493827160493827],"c\\":"say \" x \" "}"#.replace(r"\\", r"\\")
+        );
+        let back: serde_json::Value = serde_json::from_str(&compact(text)).unwrap();
+        assert_eq!(back, serde_json::from_str::<serde_json::Value>(text).unwrap());
+    }
 }

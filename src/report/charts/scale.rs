@@ -124,7 +124,8 @@ impl<'a> Scale<'a> {
         } else if self.axis.log {
             let (a, b) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
             let every = ((b - a) as usize).div_ceil(most).max(1) as i32;
-            for steps in [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]] {
+            const FINE: [f64; 13] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+            for steps in [&FINE[..], &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]] {
                 values = (a..=b)
                     .filter(|k| k.rem_euclid(every) == 0)
                     .flat_map(|k| steps.iter().map(move |s| s * 10f64.powi(k)))

@@ -3,7 +3,7 @@
 use crate::report::charts::{Axis, Bar, Bars, Format, Group, Line, Point, Series, Table};
 use crate::report::data::{Case, Data, geomean};
 use crate::report::facts;
-use crate::report::num::{count, ratio, sig3, time};
+use crate::report::num::{ratio, sig3, time};
 use maud::{Markup, html};
 
 /// The section.
@@ -34,19 +34,30 @@ pub(crate) fn groups(d: &Data) -> Vec<String> {
             out.push(g);
         }
     }
-    out.sort_by_key(|g| ORDER.iter().position(|o| o == g).unwrap_or(ORDER.len()));
+    let place =
+        |g: &String| ORDER.iter().position(|o| g.split(", ").next() == Some(o)).unwrap_or(ORDER.len());
+    out.sort_by_key(|g| (g.contains(", "), place(g)));
     out
 }
 
-fn group(c: &Case) -> String {
-    c.str("group").unwrap_or_else(|| "other".into())
+/// The heading that a case stands under: its group in plain words, and what differs from a plain run.
+pub(crate) fn group(c: &Case) -> String {
+    let (group, name) = (c.str("group"), c.name());
+    let base = match group.as_deref() {
+        Some("square" | "matrix") => "2-D",
+        Some("pixels" | "layers") if name.starts_with("pad") => "pad",
+        Some("pixels" | "layers") => "images and attention",
+        Some("slices") if name.contains("broadcast") => "broadcast",
+        Some("transposes" | "ttc") => "tensors",
+        Some(other) => other,
+        None => "other",
+    };
+    [base.to_owned(), c.variant()].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// What tells two cases of one name apart.
 fn detail(c: &Case) -> String {
-    let threads = c.num("threads").filter(|t| *t > 1.0).map(|t| format!("{} threads", count(t)));
-    let huge = c.str("pages").filter(|p| p == "huge").map(|_| "huge pages".to_owned());
-    [c.str("expr"), threads, huge].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    c.str("expr").unwrap_or_default()
 }
 
 /// GB/s of streaming stores nearest in size.

@@ -120,7 +120,7 @@ fn shared(c: &Value) -> String {
         v => number(v).map(|n| if n == 1.0 { "1 CPU".into() } else { format!("{} CPUs", count(n)) }),
     };
     let by = by.or_else(|| text(&c["shared_by"])).unwrap_or_else(|| "unknown".into());
-    if c["probably_shared"].as_bool() == Some(true) { format!("{by} and probably others") } else { by }
+    if c["probably_shared"].as_bool() == Some(true) { format!("{by}, probably more") } else { by }
 }
 
 fn counters(d: &Data) -> Markup {

@@ -275,6 +275,7 @@ fn sentence(s: &str) -> String {
 /// The section.
 pub(crate) fn section(records: &[Data]) -> Markup {
     html! {
+        @if records.len() > 1 { (side_by_side(records)) }
         @for d in records {
             div.summary {
                 @if records.len() > 1 { h3.which { (d.label) } }
@@ -295,6 +296,33 @@ pub(crate) fn section(records: &[Data]) -> Markup {
                             }
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// The figures of all records in one table: what a transposed walk costs at each level, and the copies.
+fn side_by_side(records: &[Data]) -> Markup {
+    let costs: Vec<Vec<facts::LevelCost>> = records.iter().map(facts::level_costs).collect();
+    let mut levels: Vec<&str> = Vec::new();
+    for c in costs.iter().flatten() {
+        if !levels.contains(&c.level.as_str()) {
+            levels.push(&c.level);
+        }
+    }
+    levels.sort_by_key(|l| (*l == "memory", *l));
+    html! {
+        div.plot {
+            p { "What a transposed walk costs as a multiple of a row-major one, at each level, and how close copies come to memcpy." }
+            div.scroll tabindex="0" role="region" aria-label="Records side by side" {
+                table {
+                    thead { tr { th scope="col" { "record" } @for l in &levels { th scope="col" { (l) } } th scope="col" { "copies of memcpy" } } }
+                    tbody { @for (d, costs) in records.iter().zip(&costs) { tr {
+                        th scope="row" { (d.label) }
+                        @for l in &levels { td { (costs.iter().find(|c| c.level == *l).map_or_else(|| "–".into(), |c| times(c.factor()))) } }
+                        td { (facts::copy_ratio(d).map_or_else(|| "–".into(), |r| ratio(r.mean))) }
+                    } } }
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::report::charts::{Heat, HeatCell};
 use crate::report::data::{Case, Data};
-use crate::report::num::{count, percent, sig3, time};
+use crate::report::num::{bytes, count, percent, sig3, time};
 use maud::{Markup, html};
 
 /// The section.
@@ -74,14 +74,22 @@ fn map(d: &Data, key: &str, id: usize) -> Markup {
             })
         })
         .collect();
+    // The record says what the two extents are.
+    let unit = cases.iter().find_map(|c| c.0.str("tile_unit")).unwrap_or_default();
+    let labels = match unit.split_once(", ") {
+        Some((a, b)) => (a.to_owned(), b.to_owned()),
+        None => ("rows of a tile".to_owned(), "elements along each source row".to_owned()),
+    };
+    let in_bytes = labels.0.starts_with("bytes");
+    let extent = |v: f64| if in_bytes { bytes(v) } else { count(v) };
     let figure = Heat {
         id: format!("tiles-{id}"),
         title: format!("Tiles of a transpose, {key}"),
         reading: reading(&cases),
-        x_label: "elements along each source row".into(),
-        y_label: "rows of a tile".into(),
-        columns: columns.iter().map(|v| count(*v)).collect(),
-        rows: rows.iter().map(|v| count(*v)).collect(),
+        x_label: labels.1,
+        y_label: labels.0,
+        columns: columns.iter().map(|v| extent(*v)).collect(),
+        rows: rows.iter().map(|v| extent(*v)).collect(),
         cells,
         unit: "GB/s",
     }

@@ -1,8 +1,8 @@
 //! ns per element against working-set size; bandwidth useful and moved; lines and misses.
 
-use crate::report::charts::{Axis, Format, Line, Point, Series, Table};
+use crate::report::charts::{Axis, Bar, Bars, Format, Group, Line, Point, Series, Table};
 use crate::report::data::{Case, Data};
-use crate::report::facts::is_plain;
+use crate::report::facts::{is_plain, main_dtype};
 use crate::report::num::{bytes, percent, sig3};
 use maud::{Markup, html};
 
@@ -35,39 +35,14 @@ fn patterns(records: &[Data]) -> Vec<String> {
     out
 }
 
-/// Variants of one pattern: plain, then what differs from plain.
-fn variant(c: &Case) -> String {
-    let mut out = Vec::new();
-    if let Some(t) = c.num("threads").filter(|t| *t > 1.0) {
-        out.push(format!("{t} threads"));
-    }
-    if c.flag("cold") {
-        out.push("cold".into());
-    }
-    if c.str("pages").is_some_and(|p| p == "huge") {
-        out.push("huge pages".into());
-    }
-    out.join(", ")
-}
-
 fn of<'a>(d: &'a Data, pattern: &'a str) -> impl Iterator<Item = &'a Case> {
     let is = move |c: &&Case| c.str("pattern").unwrap_or_else(|| c.kind.clone()) == pattern;
     d.sweep("ladder").filter(is)
 }
 
-fn dtypes(d: &Data) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for t in d.sweep("ladder").filter_map(|c| c.str("dtype")) {
-        if !out.contains(&t) {
-            out.push(t);
-        }
-    }
-    out
-}
-
 fn time_point(c: &Case) -> Option<Point> {
     let s = c.ns_per_element()?;
-    let note = [variant(c), c.list("shape").iter().map(|v| v.to_string()).collect::<Vec<_>>().join("×")];
+    let note = [c.variant(), c.list("shape").iter().map(|v| v.to_string()).collect::<Vec<_>>().join("×")];
     let note = note.into_iter().filter(|n| !n.is_empty()).collect::<Vec<_>>().join(", ");
     Some(Point { x: c.working_set_bytes()?, y: s.median, range: Some((s.low, s.high)), note })
 }
@@ -85,31 +60,28 @@ pub(crate) fn section(records: &[Data]) -> Markup {
         );
     }
     html! {
-        @if let [d] = records { (times(d)) (bandwidth(d)) (misses(d)) }
+        @if let [d] = records { (times(d)) (bandwidth(d)) (misses(d)) (others(d)) }
         @else {
             @for p in patterns(records) { (across(records, &p)) }
         }
     }
 }
 
+/// Plain walks over the main element type.
+fn main(d: &Data, pattern: &str) -> Vec<Point> {
+    let dtype = main_dtype(d);
+    of(d, pattern).filter(|c| is_plain(c) && c.str("dtype") == dtype).filter_map(time_point).collect()
+}
+
 /// One record: all patterns in one chart.
 fn times(d: &Data) -> Markup {
-    let several = dtypes(d).len() > 1;
-    let mut series: Vec<Series> = Vec::new();
-    for p in patterns(std::slice::from_ref(d)) {
-        for c in of(d, &p) {
-            let (base, style) = pattern_name(&p);
-            let more = [variant(c), if several { c.str("dtype").unwrap_or_default() } else { String::new() }];
-            let name =
-                [base].into_iter().chain(more).filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ");
-            let Some(point) = time_point(c) else { continue };
-            match series.iter_mut().find(|s| s.name == name) {
-                Some(s) => s.points.push(point),
-                None => series.push(Series { name, style, joined: true, points: vec![point] }),
-            }
-        }
-    }
-    // Variants of a pattern take the styles that are still free, so that no two lines look alike.
+    let mut series: Vec<Series> = (patterns(std::slice::from_ref(d)).iter())
+        .map(|p| {
+            let (name, style) = pattern_name(p);
+            Series { name, style, joined: true, points: main(d, p) }
+        })
+        .collect();
+    // Unknown patterns take the styles that are still free, so that no two lines look alike.
     for i in 0..series.len() {
         if series[..i].iter().any(|s| s.style == series[i].style) {
             series[i].style = (0..8).find(|k| series[..i].iter().all(|s| s.style != *k)).unwrap_or(7);
@@ -117,7 +89,7 @@ fn times(d: &Data) -> Markup {
     }
     Line {
         id: "walk-times".into(),
-        title: "Time per element".into(),
+        title: format!("Time per element{}", main_dtype(d).map_or_else(String::new, |t| format!(", {t}"))),
         reading: "Lower is better. Where a line climbs, the data has outgrown a cache. Row-major reads come in whole lines \
                   that the prefetcher fetches ahead; transposed reads take one element from each line."
             .into(),
@@ -130,36 +102,108 @@ fn times(d: &Data) -> Markup {
     .unwrap_or_default()
 }
 
-/// Useful bytes and bytes of all lines fetched, per time.
-fn bandwidth(d: &Data) -> Markup {
-    let mut series = Vec::new();
-    for (i, p) in ["row", "column", "tiled", "random"].into_iter().enumerate() {
-        for (j, key) in ["bytes_useful", "bytes_lines"].into_iter().enumerate() {
-            let points: Vec<Point> = of(d, p)
-                .filter(|c| is_plain(c))
-                .filter_map(|c| {
-                    Some(Point {
-                        x: c.working_set_bytes()?,
-                        y: c.rate(c.num(key))?,
-                        range: None,
-                        note: String::new(),
-                    })
-                })
-                .collect();
-            // Both are the same for walks along rows: one line is enough.
-            if j == 1 && matches!(p, "row" | "tiled") {
-                continue;
+/// Other element types, cold caches, huge pages, several threads: bars beside the plain walk of that size.
+fn others(d: &Data) -> Markup {
+    let dtype = main_dtype(d);
+    let odd = |c: &&Case| !is_plain(c) || c.str("dtype") != dtype;
+    let mut sizes: Vec<f64> = d.sweep("ladder").filter(odd).filter_map(Case::working_set_bytes).collect();
+    sizes.sort_by(f64::total_cmp);
+    // Sizes that differ only by rounding to whole rows belong together.
+    sizes.dedup_by(|a, b| (*a / *b - 1.0).abs() < 0.1);
+    let (mut groups, mut rows) = (Vec::new(), Vec::new());
+    for size in sizes {
+        let mut bars = Vec::new();
+        for (style, p) in ["row", "column", "chase"].into_iter().enumerate() {
+            let near = |c: &&Case| c.working_set_bytes().is_some_and(|b| (b / size - 1.0).abs() < 0.1);
+            for c in of(d, p).filter(near) {
+                let Some(s) = c.ns_per_element() else { continue };
+                let kind = [c.str("dtype").unwrap_or_default(), c.variant()];
+                let detail = kind.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(", ");
+                let name = pattern_name(p).0;
+                rows.push(vec![
+                    bytes(size),
+                    name.clone(),
+                    detail.clone(),
+                    sig3(s.median),
+                    sig3(s.low),
+                    sig3(s.high),
+                ]);
+                bars.push(Bar {
+                    tip: format!(
+                        "{name}, {detail}: {} ns per element ({} to {})",
+                        sig3(s.median),
+                        sig3(s.low),
+                        sig3(s.high)
+                    ),
+                    name,
+                    detail,
+                    value: s.median,
+                    range: Some((s.low, s.high)),
+                    shown: format!("{} ns", sig3(s.median)),
+                    style: [0, 1, 4][style],
+                    ticks: Vec::new(),
+                });
             }
-            let name = format!("{} {}", pattern_name(p).0, if j == 0 { "useful" } else { "moved" });
-            series.push(Series { name, style: [i, [4, 6, 5, 7][i]][j], joined: true, points });
+        }
+        groups.push(Group { name: bytes(size), bars });
+    }
+    let head = ["size", "pattern", "how", "ns per element", "low", "high"].map(String::from).into();
+    Bars {
+        id: "walk-others".into(),
+        title: "Other ways to walk".into(),
+        reading: "The same sizes with other element types, cold caches, huge pages or all cores at once, beside the plain walk. \
+                  Shorter is better."
+            .into(),
+        groups,
+        legend: html! {},
+        line: None,
+        table: Table { head, rows },
+    }
+    .figure()
+    .unwrap_or_default()
+}
+
+/// Useful bytes, and bytes of all lines that had to come for them, per time.
+fn bandwidth(d: &Data) -> Markup {
+    let dtype = main_dtype(d);
+    let near = d.caches().first().map(|c| c.name.clone()).unwrap_or_default();
+    let line = d.fingerprint()["caches"][0]["line_bytes"].as_f64().unwrap_or(64.0);
+    let mut series = Vec::new();
+    let mut modelled = false;
+    for (i, p) in ["row", "column", "tiled", "random"].into_iter().enumerate() {
+        let cases = || of(d, p).filter(|c| is_plain(c) && c.str("dtype") == dtype);
+        let point = |c: &Case, bytes: Option<f64>, note: &str| {
+            Some(Point { x: c.working_set_bytes()?, y: c.rate(bytes)?, range: None, note: note.into() })
+        };
+        let name = pattern_name(p).0;
+        let useful = cases().filter_map(|c| point(c, c.num("bytes_useful"), "")).collect();
+        series.push(Series { name: format!("{name} useful"), style: i, joined: true, points: useful });
+        // Along rows both are the same: one line is enough.
+        if matches!(p, "column" | "random") {
+            let moved = |c: &Case| Some(c.model_misses(&near)? * c.elements()? * line);
+            let points: Vec<Point> =
+                cases().filter_map(|c| point(c, moved(c), "lines by the model")).collect();
+            modelled |= !points.is_empty();
+            series.push(Series {
+                name: format!("{name} moved"),
+                style: [0, 6, 0, 7][i],
+                joined: true,
+                points,
+            });
         }
     }
+    let what = if modelled {
+        format!(
+            "moved counts whole lines of {} B that have to come into {near} for them, by the cache model.",
+            line
+        )
+    } else {
+        "the lines moved for them are not shown: this record has no model of these walks.".into()
+    };
     Line {
         id: "walk-bandwidth".into(),
         title: "Useful against moved bandwidth".into(),
-        reading: "Useful counts the elements that were asked for; moved counts the whole cache lines that had to come with \
-                  them (exact, from the layout). The gap is what a transposed walk throws away."
-            .into(),
+        reading: format!("Useful counts the elements that were asked for; {what} The gap is what a walk against the rows throws away."),
         x: size_axis(),
         y: Axis::new("GB/s", Format::Unit("GB/s"), true),
         series,
@@ -171,6 +215,7 @@ fn bandwidth(d: &Data) -> Markup {
 
 /// Model misses as lines, counted misses as markers, for the transposed walk; all patterns as a table.
 fn misses(d: &Data) -> Markup {
+    let dtype = main_dtype(d);
     let levels: Vec<String> = d.caches().into_iter().map(|c| c.name).collect();
     let mut events: Vec<String> = Vec::new();
     for e in d.sweep("ladder").flat_map(|c| &c.counters).filter_map(|c| c["event"].as_str()) {
@@ -181,7 +226,7 @@ fn misses(d: &Data) -> Markup {
     events.retain(|e| e.contains("miss") && d.sweep("ladder").any(|c| c.counted(e).is_some()));
     let mut series = Vec::new();
     for (i, l) in levels.iter().enumerate() {
-        let points = (of(d, "column").filter(|c| is_plain(c)))
+        let points = (of(d, "column").filter(|c| is_plain(c) && c.str("dtype") == dtype))
             .filter_map(|c| {
                 Some(Point {
                     x: c.working_set_bytes()?,
@@ -194,7 +239,7 @@ fn misses(d: &Data) -> Markup {
         series.push(Series { name: format!("model {l}"), style: [0, 2, 4, 5][i % 4], joined: true, points });
     }
     for (i, e) in events.iter().enumerate() {
-        let points = (of(d, "column").filter(|c| is_plain(c)))
+        let points = (of(d, "column").filter(|c| is_plain(c) && c.str("dtype") == dtype))
             .filter_map(|c| {
                 let (y, coverage) = c.counted(e)?;
                 let note = if coverage < 0.995 {
@@ -234,7 +279,7 @@ fn lines_table(d: &Data, levels: &[String], events: &[String]) -> Markup {
     for p in patterns(std::slice::from_ref(d)) {
         for c in of(d, &p) {
             let lines = c.num("lines_per_element").or_else(|| Some(c.num("lines")? / c.elements()?));
-            let name = [pattern_name(&p).0, variant(c)]
+            let name = [pattern_name(&p).0, c.variant()]
                 .into_iter()
                 .filter(|s| !s.is_empty())
                 .collect::<Vec<_>>()
@@ -258,7 +303,7 @@ fn across(records: &[Data], pattern: &str) -> Markup {
     let name = pattern_name(pattern).0;
     let series = (records.iter().enumerate())
         .map(|(i, d)| {
-            let points = of(d, pattern).filter(|c| is_plain(c)).filter_map(time_point).collect();
+            let points = main(d, pattern);
             Series { name: d.label.clone(), style: i, joined: true, points }
         })
         .collect();

@@ -1,3 +1,0 @@
-//! The AArch64 level.
-
-pub(super) mod neon;
