@@ -192,30 +192,29 @@ impl Work<'_> {
             read_bytes: if self.input.data().len() > memory::all_bytes() / 2 { 64 << 10 } else { 4 << 10 },
             around_bytes: 64 << 10,
         };
+        let room = Room { limits, folder: &folder };
         let mut done = Done { copying: Duration::ZERO, staged: false };
         let mut earlier: Option<Between> = None;
         let last = self.steps.list.len() - 1;
         for (i, step) in self.steps.list.iter().enumerate() {
             let source = earlier.as_ref().map_or(Source::File(self.input), Source::Between);
             if i == last {
-                self.step(step, source, Sink::File(file), &limits, &folder, progress, &mut done)?;
+                self.step(step, source, Sink::File(file), &room, progress, &mut done)?;
                 break;
             }
             let mut next = Between::new(step.bytes, between, &folder)?;
-            self.step(step, source, Sink::Between(&mut next), &limits, &folder, progress, &mut done)?;
+            self.step(step, source, Sink::Between(&mut next), &room, progress, &mut done)?;
             earlier = Some(next);
         }
         Ok(done)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn step(
         &self,
         step: &Step,
         source: Source<'_>,
         mut sink: Sink<'_>,
-        limits: &Limits,
-        folder: &Path,
+        room: &Room<'_>,
         progress: &Progress,
         done: &mut Done,
     ) -> Result<(), Failure> {
@@ -226,24 +225,26 @@ impl Work<'_> {
             column_major: step.column_major,
         };
         let copy = |from: &BytesView<'_>, to: &mut BytesViewMut<'_>| copy_bytes(from, to, self.options);
+        let mut report = |bytes| progress.add(bytes);
         let start = Instant::now();
-        let ran =
-            npy::run(job, source, sink.reborrow(), limits, folder, &copy, &mut |bytes| progress.add(bytes))?;
+        let ran = npy::run(job, source, sink.reborrow(), &room.limits, room.folder, &copy, &mut report)?;
         done.copying += start.elapsed();
         done.staged |= ran.staged;
         if self.verify
-            && let Some(index) = npy::verify(job, source, sink, limits)?
+            && let Some(index) = npy::verify(job, source, sink, &room.limits)?
         {
-            return Err(Failure::new(
-                "verify",
-                format!(
-                    "the copy differs from the view at index {}, nothing was written: please report it with this command",
-                    tuple(&index)
-                ),
-            ));
+            let what = "the copy differs from the view at index";
+            let help = "nothing was written: please report it with this command";
+            return Err(Failure::new("verify", format!("{what} {}, {help}", tuple(&index))));
         }
         Ok(())
     }
+}
+
+/// Memory and disk that a copy may use beside its two sides.
+struct Room<'a> {
+    limits: Limits,
+    folder: &'a Path,
 }
 
 /// A bar on a terminal, once the work takes longer than a second.
