@@ -175,6 +175,12 @@ pub enum Error {
         /// What was asked and what this CPU has.
         reason: String,
     },
+    /// A tuning value that makes no sense.
+    #[error("{reason}")]
+    Tuning {
+        /// Which value, what it is, and what would be right.
+        reason: String,
+    },
     /// Caches that cannot be modelled.
     #[error("{reason}")]
     Caches {
@@ -214,6 +220,7 @@ impl Error {
             Self::ShapeMismatch { .. } => "shape_mismatch",
             Self::Alloc { .. } => "alloc",
             Self::Isa { .. } => "isa",
+            Self::Tuning { .. } => "tuning",
             Self::Caches { .. } => "caches",
             Self::Syntax { .. } => "syntax",
         }

@@ -26,6 +26,8 @@ pub mod layout;
 pub mod machine;
 #[cfg(feature = "npy")]
 pub mod npy;
+#[cfg(feature = "profile")]
+pub mod profile;
 pub mod tensor;
 pub mod view;
 

@@ -1,7 +1,7 @@
 //! An owned, aligned, contiguous tensor.
 
 use crate::Error;
-use crate::layout::{Extents, Layout, check_shape};
+use crate::layout::{Extents, Index, Layout, check_shape};
 use crate::view::{Element, View, ViewMut};
 use aligned_vec::{AVec, RuntimeAlign};
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ const HUGE: usize = 2 << 20;
 /// ```
 /// use restride::Tensor;
 /// let x = Tensor::from_slice(&[2, 3], &[1, 2, 3, 4, 5, 6])?;
-/// assert_eq!(x.view().t()?.materialize()?.as_slice(), [1, 4, 2, 5, 3, 6]);
+/// assert_eq!(x.t()?.materialize()?.as_slice(), [1, 4, 2, 5, 3, 6]);
 /// # Ok::<(), restride::Error>(())
 /// ```
 pub struct Tensor<T> {
@@ -161,6 +161,43 @@ impl<T: Element> Tensor<T> {
         crate::machine::pages::huge_share(self.data.as_ptr().cast(), size_of_val(self.as_slice()))
     }
 }
+
+macro_rules! tensor_methods {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*);)*) => {
+        impl<T: Element> Tensor<T> {
+            $($(#[$doc])*
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Layout::", stringify!($name), "`].")]
+            pub fn $name(&self, $($arg: $type),*) -> Result<View<'_, T>, Error> {
+                self.view().$name($($arg),*)
+            })*
+
+            /// Padded positions around, that read `value`: one (before, after) pair per axis.
+            ///
+            /// # Errors
+            /// As [`Layout::pad`].
+            pub fn pad(&self, widths: &[(usize, usize)], value: T) -> Result<View<'_, T>, Error> {
+                self.view().pad(widths, value)
+            }
+
+            /// Any shape, strides and absolute offset over the elements.
+            ///
+            /// # Errors
+            /// As [`Layout::as_strided`].
+            pub fn as_strided(
+                &self,
+                shape: &[usize],
+                strides: &[isize],
+                offset: isize,
+            ) -> Result<View<'_, T>, Error> {
+                self.view().as_strided(shape, strides, offset)
+            }
+        }
+    };
+}
+
+crate::view::with_operations!(tensor_methods);
 
 impl<T> std::ops::Deref for Tensor<T> {
     type Target = [T];

@@ -240,8 +240,49 @@ impl<'a, T: Element> ViewMut<'a, T> {
     }
 }
 
-/// The operations of [`Layout`] on a view, written once for both kinds.
-macro_rules! operations {
+/// Calls a macro with the operations of [`Layout`] that views and tensors have as methods of their own: one
+/// list, so that none of the kinds lacks one.
+macro_rules! with_operations {
+    ($methods:ident) => {
+        $methods! {
+            /// The axes in another order.
+            permute(axes: &[isize]);
+            /// All axes reversed.
+            t();
+            /// The last two axes exchanged.
+            mt();
+            /// Two axes exchanged.
+            transpose(axis0: isize, axis1: isize);
+            /// Moves axes to new positions.
+            moveaxis(source: &[isize], destination: &[isize]);
+            /// Basic indexing with Python's rules.
+            slice(items: &[Index]);
+            /// Reverses the given axes, all of them when the list is empty.
+            flip(axes: &[isize]);
+            /// Stretches axes of extent 1 and adds axes in front.
+            broadcast_to(shape: &[usize]);
+            /// As `broadcast_to`, with −1 for "as it is".
+            expand(sizes: &[isize]);
+            /// A new axis of extent 1.
+            unsqueeze(axis: isize);
+            /// Drops axes of extent 1.
+            squeeze(axes: Option<&[isize]>);
+            /// Keeps `from..to` of each axis.
+            shrink(ranges: &[(usize, usize)]);
+            /// Sliding windows; the window becomes the last axis.
+            unfold(axis: isize, size: isize, step: isize);
+            /// The diagonal of two axes, which becomes the last axis.
+            diagonal(offset: isize, axis1: isize, axis2: isize);
+            /// Another shape over the same memory.
+            reshape(sizes: &[isize]);
+            /// All axes as one.
+            flatten();
+        }
+    };
+}
+pub(crate) use with_operations;
+
+macro_rules! view_methods {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*);)*) => {
         impl<'a, T: Element> View<'a, T> {
             $($(#[$doc])*
@@ -266,40 +307,7 @@ macro_rules! operations {
     };
 }
 
-operations! {
-    /// The axes in another order.
-    permute(axes: &[isize]);
-    /// All axes reversed.
-    t();
-    /// The last two axes exchanged.
-    mt();
-    /// Two axes exchanged.
-    transpose(axis0: isize, axis1: isize);
-    /// Moves axes to new positions.
-    moveaxis(source: &[isize], destination: &[isize]);
-    /// Basic indexing with Python's rules.
-    slice(items: &[Index]);
-    /// Reverses the given axes, all of them when the list is empty.
-    flip(axes: &[isize]);
-    /// Stretches axes of extent 1 and adds axes in front.
-    broadcast_to(shape: &[usize]);
-    /// As `broadcast_to`, with −1 for "as it is".
-    expand(sizes: &[isize]);
-    /// A new axis of extent 1.
-    unsqueeze(axis: isize);
-    /// Drops axes of extent 1.
-    squeeze(axes: Option<&[isize]>);
-    /// Keeps `from..to` of each axis.
-    shrink(ranges: &[(usize, usize)]);
-    /// Sliding windows; the window becomes the last axis.
-    unfold(axis: isize, size: isize, step: isize);
-    /// The diagonal of two axes, which becomes the last axis.
-    diagonal(offset: isize, axis1: isize, axis2: isize);
-    /// Another shape over the same memory.
-    reshape(sizes: &[isize]);
-    /// All axes as one.
-    flatten();
-}
+with_operations!(view_methods);
 
 /// A readable view of elements whose type is known only at run time.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@ use super::timing::{self, Effort, PageMode, Pass};
 use super::walks::measure::{self, Setup};
 use super::walks::{Number, Pattern, Walk, ladder, model};
 use crate::cachesim::CacheSpec;
+use crate::copy::tuning::{Knob, Origin, Value as Setting};
 use crate::dtype::Dtype;
 use crate::machine::caches::short_bytes;
 use crate::machine::counters::{self, Probe};
@@ -120,7 +121,7 @@ pub fn jobs(preset: Preset, topology: &Topology) -> Vec<Job> {
     let mut tiles: Vec<(usize, usize)> =
         src.iter().flat_map(|&src_bytes| dst.iter().map(move |&dst_bytes| (src_bytes, dst_bytes))).collect();
     let tuning = Tuning::default();
-    let default = (tuning.tile_src_bytes.value, tuning.tile_dst_bytes.value);
+    let default = (tuning.tile_src_bytes.of(4), tuning.tile_dst_bytes.of(4));
     if !tiles.contains(&default) {
         tiles.push(default);
     }
@@ -452,8 +453,9 @@ impl Context<'_> {
     fn tile(&self, id: String, side: usize, src_bytes: usize, dst_bytes: usize) -> Result<Vec<Case>, Error> {
         let preset = Tuning::default();
         let mut tuning = preset;
-        tuning.tile_src_bytes.value = src_bytes;
-        tuning.tile_dst_bytes.value = dst_bytes;
+        for (knob, bytes) in [(Knob::TileSrc, src_bytes), (Knob::TileDst, dst_bytes)] {
+            tuning.set(knob, Some(4), Setting::new(bytes, Origin::Caller))?;
+        }
         let job = timing::Job {
             input_len: side * side,
             element_size: 4,
@@ -462,7 +464,7 @@ impl Context<'_> {
             pages: PageMode::Small,
         };
         let timed = timing::time(&job, self.preset.copy_effort())?;
-        let is_default = (src_bytes, dst_bytes) == (preset.tile_src_bytes.value, preset.tile_dst_bytes.value);
+        let is_default = (src_bytes, dst_bytes) == (preset.tile_src_bytes.of(4), preset.tile_dst_bytes.of(4));
         let mut case = Case::new(id, Kind::Tile)
             .param("shape", json!([side, side]))
             .param("expr", ".T")

@@ -5,6 +5,7 @@ use super::{Failure, memory, text};
 use crate::dtype::ElementBytes;
 use crate::eval::{Evaluation, Pass, evaluate};
 use crate::layout::Layout;
+use crate::machine::topology::Topology;
 use crate::npy::{self, Between, Header, Input, Job, Limits, Output, Sink, Source};
 use crate::{BytesView, BytesViewMut, CopyOptions, Error, Plan, copy_bytes};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -78,14 +79,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         .map_err(|refusal| Failure::refused(&args.expr, &refusal))?;
     let steps = Steps::new(&evaluation, header.element_size(), args.order)?;
 
-    let mut options = CopyOptions::default();
-    if let Some(threads) = args.threads {
-        options = options.threads(threads);
-    }
-    let strategy = steps.strategy(&options)?;
     let shape = evaluation.layout.shape();
     let head = Header::render(&header.descr, steps.column_major, shape, header.version_to_write());
     let mut file = Output::create(&args.output, &head, steps.output_bytes())?;
+    let options = CopyOptions::default().threads(start_threads(args.threads));
+    let strategy = steps.strategy(&options)?;
     let work = Work { input: &input, steps: &steps, options: &options, limit, verify: args.verify };
     let progress = Progress::new(steps.list.iter().map(|step| step.bytes as u64).sum());
     let done = work.run(&mut file, &progress)?;
@@ -101,6 +99,18 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         sync: start.elapsed(),
     };
     text::print(&summary.text())
+}
+
+/// Starts the threads that copy; a system that has none to give leaves one.
+fn start_threads(asked: Option<usize>) -> usize {
+    let threads = asked.unwrap_or_else(|| Topology::host().default_threads());
+    if threads > 1
+        && let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
+    {
+        eprintln!("restride: warning: cannot start {threads} threads, copying with one: {error}");
+        return 1;
+    }
+    threads
 }
 
 /// One copy, the last of which writes the file.
@@ -304,6 +314,7 @@ impl Summary<'_> {
                 "copy_ns": copying.as_nanos() as u64,
                 "sync_ns": self.sync.as_nanos() as u64,
                 "gb_per_s": gb_per_s,
+                "peak_resident_bytes": memory::peak_resident_bytes(),
                 "verified": self.args.verify,
             });
             return text::json_text(&value);

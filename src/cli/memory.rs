@@ -23,7 +23,10 @@ pub(crate) fn read_size(option: &str, text: &str) -> Result<usize, Failure> {
         _ => return Err(wrong()),
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
-    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let number = |text: &str| match text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.parse::<u64>().map_err(|_| wrong()),
+        false => Err(wrong()),
+    };
     let (whole, _) = (number(whole)?, number(part)?);
     let fraction: f64 = format!("0.{part}").parse().map_err(|_| wrong())?;
     let bytes =
@@ -32,6 +35,14 @@ pub(crate) fn read_size(option: &str, text: &str) -> Result<usize, Failure> {
         Some(bytes) if bytes > 0 => Ok(bytes),
         _ => Err(wrong()),
     }
+}
+
+/// The most memory that this process had resident so far; `None` where the system does not say.
+pub(crate) fn peak_resident_bytes() -> Option<u64> {
+    // Not `getrusage`, whose maximum includes that of the program which started this one.
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Memory that this process may use in all: the machine's, or less where a control group says so.
@@ -87,6 +98,13 @@ mod tests {
             assert_eq!(failure.code, 2, "{text}");
             assert!(failure.message.contains("--memory"), "{}", failure.message);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_peak_is_at_least_what_is_touched() {
+        let touched = vec![1u8; 64 << 20];
+        assert!(peak_resident_bytes().unwrap() >= touched.len() as u64);
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Job {
         let direct = axes.last().is_some_and(|axis| axis.src == 1);
         let per_tile = (GATHER_BYTES / src_size.max(1)).clamp(1, 1 << 14);
         let tile = tile_extents(&axes, per_tile, 256 / src_size.clamp(1, 256));
-        let large = bytes >= tuning.streaming_from_bytes.value;
+        let large = bytes >= tuning.streaming_from_bytes.of(dst_size);
         let streaming = !reads_dst && dst_size > 0 && options.streaming.unwrap_or(large);
         let threads = match options.threads {
             _ if bytes < tuning.parallel_from_bytes.value => 1,

@@ -1,6 +1,32 @@
 //! The values that plans are made with, and where each came from.
+//!
+//! An untuned machine gets its values from a small model of its caches (bytes, `l1d`, `l2`, `l3`) and of
+//! the element size `s`; a profile replaces single values by what a search on the machine found.
+//!
+//! * Streaming stores cost the destination its place in the caches and save reading it before it is
+//!   written. They pay as soon as source and destination together exceed what a core holds for itself:
+//!   `1.5 * l2`, at least 1 MiB.
+//! * A direct transpose tile walks along `tile_src` bytes of each source row, a page, so that the
+//!   hardware prefetcher runs and each row costs one TLB entry, and writes `tile_dst` bytes of each
+//!   destination row, four lines, because lines are fetched in pairs. Its rows and columns together hold
+//!   `2 * tile_src * tile_dst / s` bytes, which must fit L2: where they do not (narrow elements, a small
+//!   L2), `tile_src` is halved until they do, down to four lines.
+//! * A staged tile turns the long side to the destination: runs of `staged_dst` bytes, long enough that
+//!   the masked stores at both ends hardly count, of `staged_src` bytes, two lines, of each source row.
+//! * Short rows are gathered until a tile moves `row_tile` bytes, half of L1d at most, so that the call is
+//!   paid for and the lines of neighbouring rows are still there.
+//! * Threads share the work from `parallel_from` destination bytes on: below it, waking them costs more
+//!   than they save.
 
+use crate::Error;
+use crate::machine::topology::{self, CacheBytes, Topology};
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
+
+const LINE: usize = 64;
+
+/// Element sizes in bytes that have values of their own; other sizes use those of the next one below.
+pub const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Where a tuning value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -8,7 +34,9 @@ use std::sync::OnceLock;
 pub enum Origin {
     /// Chosen by measurements on other machines.
     Default,
-    /// Read from this machine's topology.
+    /// Made from cache sizes that this machine does not tell.
+    Assumed,
+    /// Made from this machine's cache sizes.
     Machine,
     /// Found by a search on this machine.
     Profile,
@@ -21,6 +49,7 @@ impl Origin {
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
+            Self::Assumed => "assumed",
             Self::Machine => "machine",
             Self::Profile => "profile",
             Self::Caller => "caller",
@@ -48,6 +77,30 @@ const fn preset(value: usize) -> Value {
     Value { value, origin: Origin::Default }
 }
 
+/// A value for each of [`ELEMENT_SIZES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BySize([Value; 5]);
+
+impl BySize {
+    fn made(value: impl Fn(usize) -> Value) -> Self {
+        Self(ELEMENT_SIZES.map(value))
+    }
+
+    fn place(element: usize) -> usize {
+        element.clamp(1, 16).ilog2() as usize
+    }
+
+    /// The value for elements of that many bytes, with its origin.
+    pub fn at(&self, element: usize) -> Value {
+        self.0[Self::place(element)]
+    }
+
+    /// The value for elements of that many bytes.
+    pub fn of(&self, element: usize) -> usize {
+        self.at(element).value
+    }
+}
+
 /// The values that a [`Plan`](crate::Plan) is made with.
 ///
 /// ```
@@ -65,50 +118,206 @@ pub struct Tuning {
     /// Last-level cache, shared.
     pub l3_bytes: Value,
     /// Stores bypass the caches from this many bytes on, source and destination together.
-    pub streaming_from_bytes: Value,
+    pub streaming_from_bytes: BySize,
     /// Several threads share the work from this many destination bytes on.
     pub parallel_from_bytes: Value,
     /// How far a direct transpose tile walks along each source row.
-    pub tile_src_bytes: Value,
+    pub tile_src_bytes: BySize,
     /// How much a direct transpose tile writes of each destination row.
-    pub tile_dst_bytes: Value,
+    pub tile_dst_bytes: BySize,
     /// How far a staged transpose tile walks along each source row.
-    pub staged_src_bytes: Value,
+    pub staged_src_bytes: BySize,
     /// How much a staged transpose tile writes of each destination row.
-    pub staged_dst_bytes: Value,
+    pub staged_dst_bytes: BySize,
+    /// Rows shorter than this are gathered until a tile moves so much.
+    pub row_tile_bytes: BySize,
 }
 
 impl Tuning {
     /// Values for a machine with these caches (bytes); 0 where a size is unknown.
     pub fn for_caches(l1d: usize, l2: usize, l3: usize) -> Self {
-        let known = |value: usize, fallback: usize| match value {
-            0 => preset(fallback),
-            _ => Value::new(value, Origin::Machine),
+        let known = |bytes: usize, assumed: usize| match bytes {
+            0 => CacheBytes { bytes: assumed, assumed: true },
+            bytes => CacheBytes { bytes, assumed: false },
         };
-        let l2_bytes = known(l2, 1 << 20);
+        Self::for_known(
+            known(l1d, topology::DEFAULT_L1D_BYTES),
+            known(l2, topology::DEFAULT_L2_BYTES),
+            known(l3, topology::DEFAULT_L3_BYTES),
+        )
+    }
+
+    fn for_known(l1d: CacheBytes, l2: CacheBytes, l3: CacheBytes) -> Self {
+        let from = |cache: CacheBytes, value: usize| {
+            Value::new(value, if cache.assumed { Origin::Assumed } else { Origin::Machine })
+        };
+        // A value that no cache cut down is the default.
+        let cut = |cache: CacheBytes, value: usize, whole: usize| match value == whole {
+            true => preset(value),
+            false => from(cache, value),
+        };
+        let (tile_src, tile_dst) = (4 << 10, 4 * LINE);
+        let (staged_src, staged_dst) = (2 * LINE, 1 << 10);
         Self {
-            l1d_bytes: known(l1d, 32 << 10),
-            l2_bytes,
-            l3_bytes: known(l3, 16 << 20),
-            streaming_from_bytes: Value::new((l2_bytes.value * 3 / 2).max(1 << 20), l2_bytes.origin),
+            l1d_bytes: from(l1d, l1d.bytes),
+            l2_bytes: from(l2, l2.bytes),
+            l3_bytes: from(l3, l3.bytes),
+            streaming_from_bytes: BySize::made(|_| {
+                from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20))
+            }),
             parallel_from_bytes: preset(2 << 20),
-            tile_src_bytes: preset(4 << 10),
-            tile_dst_bytes: preset(128),
-            staged_src_bytes: preset(128),
-            staged_dst_bytes: preset(1 << 10),
+            tile_src_bytes: BySize::made(|s| {
+                let mut src = tile_src;
+                while src > 4 * LINE && 2 * src * tile_dst / s > l2.bytes {
+                    src /= 2;
+                }
+                cut(l2, src, tile_src)
+            }),
+            tile_dst_bytes: BySize::made(|_| preset(tile_dst)),
+            staged_src_bytes: BySize::made(|_| preset(staged_src)),
+            staged_dst_bytes: BySize::made(|_| preset(staged_dst)),
+            row_tile_bytes: BySize::made(|_| {
+                cut(l1d, (16 << 10).min((l1d.bytes / 2).max(4 << 10)), 16 << 10)
+            }),
         }
     }
 
-    /// The values of this machine, read once.
+    /// The values that plans on this machine are made with unless their options say otherwise: those of
+    /// [`Self::unprofiled`] unless the program put others in their place before the first plan.
     pub fn machine() -> &'static Self {
-        static MACHINE: OnceLock<Tuning> = OnceLock::new();
-        MACHINE.get_or_init(|| Self::for_caches(0, 0, 0))
+        MACHINE.get_or_init(|| *Self::unprofiled())
+    }
+
+    /// The values that follow from this machine's caches, read once.
+    pub fn unprofiled() -> &'static Self {
+        static UNPROFILED: OnceLock<Tuning> = OnceLock::new();
+        UNPROFILED.get_or_init(|| {
+            let host = Topology::host();
+            Self::for_known(host.l1d(), host.l2(), host.l3())
+        })
+    }
+
+    /// Makes these the values of [`Self::machine`]; says whether it was in time, before the first plan.
+    pub fn install(self) -> bool {
+        MACHINE.set(self).is_ok()
+    }
+
+    /// A value by its knob, for elements of that many bytes.
+    pub fn get(&self, knob: Knob, element: usize) -> Value {
+        let mut copy = *self;
+        *copy.place(knob, element)
+    }
+
+    /// Sets a value by its knob: for one of [`ELEMENT_SIZES`], or for all of them.
+    ///
+    /// # Errors
+    /// `Tuning`: an element size that has no values of its own, one for a knob that does not depend on it,
+    /// and a value outside [`Knob::range`].
+    pub fn set(&mut self, knob: Knob, element: Option<usize>, value: Value) -> Result<(), Error> {
+        let (name, range) = (knob.name(), knob.range());
+        let refuse = |reason| Err(Error::Tuning { reason });
+        if !range.contains(&value.value) {
+            let (low, high) = (range.start(), range.end());
+            return refuse(format!("{name} is {}, which is not between {low} and {high}", value.value));
+        }
+        match element {
+            Some(size) if !knob.by_size() => {
+                return refuse(format!("{name} does not depend on the element size {size}"));
+            }
+            Some(size) if !ELEMENT_SIZES.contains(&size) => {
+                return refuse(format!("{name} has no value for elements of {size} bytes"));
+            }
+            Some(size) => *self.place(knob, size) = value,
+            None => ELEMENT_SIZES.iter().for_each(|&size| *self.place(knob, size) = value),
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, knob: Knob, element: usize) -> &mut Value {
+        let by_size = match knob {
+            Knob::ParallelFrom => return &mut self.parallel_from_bytes,
+            Knob::StreamingFrom => &mut self.streaming_from_bytes,
+            Knob::TileSrc => &mut self.tile_src_bytes,
+            Knob::TileDst => &mut self.tile_dst_bytes,
+            Knob::StagedSrc => &mut self.staged_src_bytes,
+            Knob::StagedDst => &mut self.staged_dst_bytes,
+            Knob::RowTile => &mut self.row_tile_bytes,
+        };
+        &mut by_size.0[BySize::place(element)]
     }
 }
+
+static MACHINE: OnceLock<Tuning> = OnceLock::new();
 
 impl Default for Tuning {
     fn default() -> Self {
         *Self::machine()
+    }
+}
+
+/// A value that a search may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Knob {
+    /// [`Tuning::streaming_from_bytes`].
+    StreamingFrom,
+    /// [`Tuning::parallel_from_bytes`].
+    ParallelFrom,
+    /// [`Tuning::tile_src_bytes`].
+    TileSrc,
+    /// [`Tuning::tile_dst_bytes`].
+    TileDst,
+    /// [`Tuning::staged_src_bytes`].
+    StagedSrc,
+    /// [`Tuning::staged_dst_bytes`].
+    StagedDst,
+    /// [`Tuning::row_tile_bytes`].
+    RowTile,
+}
+
+impl Knob {
+    /// Every knob.
+    pub const ALL: [Self; 7] = [
+        Self::StreamingFrom,
+        Self::ParallelFrom,
+        Self::TileSrc,
+        Self::TileDst,
+        Self::StagedSrc,
+        Self::StagedDst,
+        Self::RowTile,
+    ];
+
+    /// The name of its field, which ends in the unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StreamingFrom => "streaming_from_bytes",
+            Self::ParallelFrom => "parallel_from_bytes",
+            Self::TileSrc => "tile_src_bytes",
+            Self::TileDst => "tile_dst_bytes",
+            Self::StagedSrc => "staged_src_bytes",
+            Self::StagedDst => "staged_dst_bytes",
+            Self::RowTile => "row_tile_bytes",
+        }
+    }
+
+    /// The knob of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|knob| knob.name() == name)
+    }
+
+    /// Whether it has a value for each element size.
+    pub fn by_size(self) -> bool {
+        self != Self::ParallelFrom
+    }
+
+    /// Values that make sense, in bytes.
+    pub fn range(self) -> RangeInclusive<usize> {
+        match self {
+            Self::StreamingFrom | Self::ParallelFrom => 64 << 10..=usize::MAX >> 1,
+            Self::TileSrc => LINE..=64 << 10,
+            Self::TileDst | Self::StagedSrc | Self::StagedDst => LINE..=8 << 10,
+            Self::RowTile => 1 << 10..=1 << 20,
+        }
     }
 }
 
@@ -117,10 +326,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_caches_say_default_and_known_ones_machine() {
+    fn unknown_caches_are_assumed_and_known_ones_are_the_machine() {
         let t = Tuning::for_caches(48 << 10, 0, 0);
         assert_eq!(t.l1d_bytes, Value::new(48 << 10, Origin::Machine));
-        assert_eq!(t.l2_bytes.origin, Origin::Default);
-        assert_eq!(t.streaming_from_bytes.origin, Origin::Default);
+        assert_eq!(t.l2_bytes.origin, Origin::Assumed);
+        assert_eq!(t.streaming_from_bytes.at(4).origin, Origin::Assumed);
+        assert_eq!(t.tile_dst_bytes.at(4).origin, Origin::Default);
+    }
+
+    #[test]
+    fn a_small_l2_makes_tiles_of_narrow_elements_shorter() {
+        let t = Tuning::for_caches(32 << 10, 256 << 10, 8 << 20);
+        assert_eq!(t.tile_src_bytes.at(16), preset(4096));
+        assert_eq!(t.tile_src_bytes.at(1), Value::new(512, Origin::Machine));
+        assert_eq!(Tuning::for_caches(48 << 10, 2 << 20, 0).tile_src_bytes.of(1), 4096);
+    }
+
+    #[test]
+    fn odd_sizes_use_the_next_size_below() {
+        let mut t = Tuning::for_caches(0, 0, 0);
+        let caller = Value::new(256, Origin::Caller);
+        t.set(Knob::TileDst, Some(2), caller).unwrap();
+        assert_eq!((t.tile_dst_bytes.at(3), t.get(Knob::TileDst, 2)), (caller, caller));
+        assert_eq!(t.tile_dst_bytes.of(4), 256);
+        assert_ne!(t.tile_dst_bytes.at(4), caller);
+        assert_eq!(t.tile_dst_bytes.at(100), t.tile_dst_bytes.at(16));
+        t.set(Knob::TileDst, None, caller).unwrap();
+        assert!(ELEMENT_SIZES.iter().all(|&size| t.get(Knob::TileDst, size) == caller));
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        let mut t = Tuning::for_caches(0, 0, 0);
+        for knob in Knob::ALL {
+            assert_eq!(Knob::from_name(knob.name()), Some(knob));
+            assert!(t.set(knob, None, Value::new(0, Origin::Caller)).is_err());
+            assert!(t.set(knob, Some(3), Value::new(*knob.range().start(), Origin::Caller)).is_err());
+            assert!(knob.range().contains(&t.get(knob, 4).value), "{knob:?}");
+        }
+        assert_eq!(t, Tuning::for_caches(0, 0, 0));
     }
 }

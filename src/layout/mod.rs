@@ -326,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn strides_of_unit_axes_have_no_say_in_what_is_made_of_them() {
+        // NumPy's stride of the sliced axis is isize::MIN; padding must not step by it.
+        let layout = Layout::row_major(&[2, 1]).unwrap().apply("[:, ::-9223372036854775808]").unwrap();
+        let padded = layout.apply(".pad((0, 0), (3, 1))").unwrap();
+        assert_eq!((padded.shape(), padded.index_of(&[1, 3])), (&[2, 5][..], Ok(Some(1))));
+        let wide = Layout::new(&[1, 1], &[isize::MAX, isize::MIN], 0).unwrap();
+        for expr in [".pad((9, 9), (9, 9))", ".unfold(0, 1, 9).T[:, ::-1]", ".diagonal().pad((5, 5))"] {
+            assert_eq!(wide.apply(expr).unwrap().reachable_range(), Some((0, 0)), "{expr}");
+        }
+    }
+
+    #[test]
     fn empty_views_reach_nothing() {
         let layout = Layout::new(&[0], &[-42], 9).unwrap();
         assert_eq!((layout.offset(), layout.numel()), (0, 0));

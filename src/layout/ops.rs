@@ -99,19 +99,19 @@ impl Layout {
     /// Every reachable old index must lie in its axis; `extra` are further constraints on the new indices.
     fn substitute(&self, shape: Extents, sources: &[Source], extra: Vec<Wide>) -> Result<Self, Error> {
         let numel = check_shape(&shape)?;
-        let mut strides: SmallVec<[i128; 6]> = smallvec![0; shape.len()];
+        let mut strides: SmallVec<[(i128, i128); 6]> = smallvec![(0, 0); shape.len()];
         let mut offset = self.offset() as i128;
-        for (source, &stride) in sources.iter().zip(self.raw_strides()) {
+        for (source, (&stride, &raw)) in sources.iter().zip(self.strides().iter().zip(self.raw_strides())) {
             offset += source.start as i128 * stride as i128;
             for &(axis, coefficient) in &source.terms {
-                strides[axis] += coefficient as i128 * stride as i128;
+                strides[axis].0 += coefficient as i128 * stride as i128;
+                strides[axis].1 += coefficient as i128 * raw as i128;
             }
         }
-        let fit = |(stride, &extent): (&i128, &usize)| match isize::try_from(*stride) {
-            Ok(stride) => Ok(stride),
-            // Without a second position to reach, a stride has no say (L3, L2).
-            Err(_) if extent <= 1 || numel == 0 => Ok(0),
-            Err(_) => Err(Error::Overflow { what: "a stride" }),
+        // Without a second position to reach, a stride has no say (L3, L2): NumPy's is kept if it fits.
+        let fit = |(&(stride, raw), &extent): (&(i128, i128), &usize)| match extent <= 1 || numel == 0 {
+            true => Ok(isize::try_from(raw).unwrap_or(0)),
+            false => isize::try_from(stride).map_err(|_| Error::Overflow { what: "a stride" }),
         };
         let strides = strides.iter().zip(&shape).map(fit).collect::<Result<Strides, _>>()?;
         let offset = match isize::try_from(offset) {

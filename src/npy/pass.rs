@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// How often the same source page may be read before a temporary file is worth it.
-const MOST_READS: u128 = 4;
+const MOST_READS: u128 = 2;
 /// Most bytes between two progress reports.
 const REPORT_BYTES: usize = 128 << 20;
 

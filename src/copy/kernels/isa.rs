@@ -91,6 +91,11 @@ impl Isa {
         })
     }
 
+    /// Whether rows that do not start on a line can be streamed without staging.
+    pub(crate) fn slides(self) -> bool {
+        self == Self::Avx512
+    }
+
     fn best() -> Self {
         LEVELS.iter().find(|level| (level.present)()).map_or(Self::Scalar, |level| level.isa)
     }

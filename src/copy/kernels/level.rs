@@ -4,7 +4,7 @@
 //! `E` is the element size in bytes where it is 1, 2, 4, 8 or 16, and 0 for every other size, which
 //! is then in `size`. All pointers may be unaligned.
 
-use super::tile::Step;
+use super::tile::{Step, Tile};
 
 /// One element of `E` bytes (`size` bytes where `E` is 0).
 ///
@@ -26,7 +26,7 @@ pub(super) unsafe fn element<const E: usize>(dst: *mut u8, src: *const u8, size:
 /// # Safety
 /// As [`element`].
 #[inline(always)]
-unsafe fn short(dst: *mut u8, src: *const u8, size: usize) {
+pub(super) unsafe fn short(dst: *mut u8, src: *const u8, size: usize) {
     /// Moves the first and the last `W` bytes, which cover all when `W <= size <= 2 * W`.
     ///
     /// # Safety
@@ -98,6 +98,36 @@ pub(super) unsafe fn interleave<const E: usize>(
     }
 }
 
+/// [`Level::transpose`], portable.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn transpose<const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    na: usize,
+    rows: impl Fn(usize) -> isize,
+    b: &[Step],
+    size: usize,
+) {
+    // Squares of one line of elements: every line that comes in is used up at once.
+    let edge = super::square_edge(size);
+    for j0 in (0..b.len()).step_by(edge) {
+        for i0 in (0..na).step_by(edge) {
+            for i in i0..na.min(i0 + edge) {
+                for (j, step) in b.iter().enumerate().take(j0 + edge).skip(j0) {
+                    // SAFETY: i < na and j < b.len(), which the caller vouches for.
+                    unsafe {
+                        let from = src.offset(step.src).add(i * size);
+                        element::<E>(dst.offset(rows(i)).add(j * size), from, size);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A level's inner loops.
 pub(super) trait Level {
     /// Moves one line of 64 bytes past the caches where the level can.
@@ -122,12 +152,14 @@ pub(super) trait Level {
         }
     }
 
-    /// Writes `n` copies of the element at `src`.
+    /// Writes `n` copies of the element at `src`. With `stream`, whole lines may bypass the caches, here
+    /// and below.
     ///
     /// # Safety
     /// `dst` holds `n` elements, `src` one.
     #[inline(always)]
-    unsafe fn splat<const E: usize>(dst: *mut u8, src: *const u8, n: usize, size: usize) {
+    unsafe fn splat<const E: usize>(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
+        let _ = stream;
         for j in 0..n {
             // SAFETY: j < n elements of the destination; one element of the source.
             unsafe { element::<E>(dst.add(j * size), src, size) }
@@ -139,7 +171,15 @@ pub(super) trait Level {
     /// # Safety
     /// `dst` holds `n` elements; every `src + j * stride` for `j < n` holds one.
     #[inline(always)]
-    unsafe fn gather<const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
+    unsafe fn gather<const E: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        stride: isize,
+        size: usize,
+        stream: bool,
+    ) {
+        let _ = stream;
         // SAFETY: the caller's promise.
         unsafe { gather::<E>(dst, src, n, stride, size) }
     }
@@ -154,12 +194,26 @@ pub(super) trait Level {
         dst: *mut u8,
         src: *const u8,
         n: usize,
-        channels: usize,
-        channel: isize,
+        (channels, channel): (usize, isize),
         size: usize,
+        stream: bool,
     ) {
+        let _ = stream;
         // SAFETY: the caller's promise.
         unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
+    }
+
+    /// Transposes a tile whose destination rows do not start and end on lines, past the caches.
+    ///
+    /// # Safety
+    /// As [`super::tile::run`] for a staged tile of kind transpose.
+    #[inline(always)]
+    unsafe fn transpose_staged<const E: usize>(t: &Tile<'_>, size: usize)
+    where
+        Self: Sized,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { super::stage::transpose::<Self, E>(t, size) }
     }
 
     /// Transposes a tile: element `(i, j)` goes from `src + b[j].src + i * size` to
@@ -179,21 +233,8 @@ pub(super) trait Level {
         stream: bool,
     ) {
         let _ = stream;
-        // Squares of one line of elements: every line that comes in is used up at once.
-        let edge = super::square_edge(size);
-        for j0 in (0..b.len()).step_by(edge) {
-            for i0 in (0..na).step_by(edge) {
-                for i in i0..na.min(i0 + edge) {
-                    for (j, step) in b.iter().enumerate().take(j0 + edge).skip(j0) {
-                        // SAFETY: i < na and j < b.len(), which the caller vouches for.
-                        unsafe {
-                            let from = src.offset(step.src).add(i * size);
-                            element::<E>(dst.offset(rows(i)).add(j * size), from, size);
-                        }
-                    }
-                }
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { transpose::<E>(src, dst, na, rows, b, size) }
     }
 
     /// Makes streamed lines visible in order.

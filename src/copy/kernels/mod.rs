@@ -5,6 +5,8 @@
 //! columns come from tables, so that fused axes cost nothing. Adding a level is one file, one `mod`
 //! line and one line in [`LEVELS`].
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 #[cfg(any(test, feature = "instruments"))]
 mod guard;
 mod isa;
@@ -40,6 +42,12 @@ pub(crate) struct LevelEntry {
 pub(crate) static LEVELS: &[LevelEntry] = &[
     #[cfg(target_arch = "x86_64")]
     x86_64::avx512::ENTRY,
+    #[cfg(target_arch = "x86_64")]
+    x86_64::avx2::ENTRY,
+    #[cfg(target_arch = "x86_64")]
+    x86_64::sse2::ENTRY,
+    #[cfg(target_arch = "aarch64")]
+    aarch64::neon::ENTRY,
     scalar::ENTRY,
 ];
 

@@ -5,6 +5,8 @@
 use super::level::Level;
 use super::tile::{MAX_STEPS, STAGING_BYTES, Tile};
 
+use std::mem::MaybeUninit;
+
 const LINE: usize = 64;
 
 /// Bytes of a [`Sink`]'s buffer that are filled before it is emptied.
@@ -95,10 +97,12 @@ impl Sink {
         if whole <= self.from {
             return; // one column longer than the buffer grows it; `room` keeps that to one column
         }
-        // SAFETY: [from, whole) was produced; the rest, less than a line, moves to the front.
+        // SAFETY: [from, whole) was produced; the rest, less than a line, moves to the front
+        // (whole lines on both sides; the staging memory goes on that far).
         unsafe {
             stream::<L>(self.base.add(self.from), self.staging.add(self.from), whole - self.from);
-            std::ptr::copy(self.staging.add(whole), self.staging, self.to - whole);
+            let rest = self.staging.add(whole).cast::<[MaybeUninit<u8>; LINE]>();
+            self.staging.cast::<[MaybeUninit<u8>; LINE]>().write(rest.read());
         }
         self.base = self.base.wrapping_add(whole);
         self.from = 0;
@@ -128,7 +132,7 @@ impl Sink {
 #[inline(always)]
 pub(super) unsafe fn transpose<L: Level, const E: usize>(t: &Tile<'_>, size: usize) {
     let row_bytes = t.nb * size;
-    let mut at = [std::mem::MaybeUninit::<u32>::uninit(); MAX_STEPS];
+    let mut at = [MaybeUninit::<u32>::uninit(); MAX_STEPS];
     let slots = &mut at[..t.a.len()];
     let adjacent = |i: usize| t.a[i - 1].dst + row_bytes as isize == t.a[i].dst;
     let mut end = 0usize;

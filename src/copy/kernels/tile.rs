@@ -87,17 +87,17 @@ pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
 #[inline(always)]
 unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
     let size = if E == 0 { t.element } else { E };
-    // SAFETY: the producers below write `n` columns of a row that the caller vouches for, reading
-    // the source positions that belong to them.
+    // SAFETY: the producers write `n` columns of a row that the caller vouches for, reading the source
+    // positions that belong to them.
     unsafe {
         match t.kind {
-            Kind::Copy => rows::<L>(t, size, |dst, src, n| L::copy(dst, src, n * size)),
-            Kind::Splat => rows::<L>(t, size, |dst, src, n| L::splat::<E>(dst, src, n, size)),
-            Kind::Gather => rows::<L>(t, size, |dst, src, n| L::gather::<E>(dst, src, n, t.b_src, size)),
-            Kind::Interleave => rows::<L>(t, size * t.channels, |dst, src, n| {
-                L::interleave::<E>(dst, src, n, t.channels, t.channel_src, size);
-            }),
-            Kind::Transpose if t.staged => stage::transpose::<L, E>(t, size),
+            Kind::Copy => rows::<L, _>(t, size, Copy),
+            Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
+            Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
+            Kind::Interleave => {
+                rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
+            }
+            Kind::Transpose if t.staged => L::transpose_staged::<E>(t, size),
             Kind::Transpose => {
                 L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.stream);
             }
@@ -113,23 +113,74 @@ unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
     }
 }
 
+/// What fills a row. A trait and not closures: only methods can be told to inline, and what is not
+/// inlined into the level's entry function loses the level's instructions.
+trait Produce {
+    /// Writes `n` columns at `dst`; `src` is where the first of them is read.
+    ///
+    /// # Safety
+    /// `dst` holds `n` columns and every source position of theirs is readable. With `stream`, whole
+    /// lines may bypass the caches.
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool);
+}
+
+/// A column is one byte.
+struct Copy;
+
+impl Produce for Copy {
+    #[inline(always)]
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+        // SAFETY: the caller's promise, here and below.
+        unsafe { if stream { stage::stream::<L>(dst, src, n) } else { L::copy(dst, src, n) } }
+    }
+}
+
+/// Element size.
+struct Splat<const E: usize>(usize);
+
+impl<const E: usize> Produce for Splat<E> {
+    #[inline(always)]
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { L::splat::<E>(dst, src, n, self.0, stream) }
+    }
+}
+
+/// Stride, element size.
+struct Gather<const E: usize>(isize, usize);
+
+impl<const E: usize> Produce for Gather<E> {
+    #[inline(always)]
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { L::gather::<E>(dst, src, n, self.0, self.1, stream) }
+    }
+}
+
+/// Channels, their stride, element size.
+struct Interleave<const E: usize>(usize, isize, usize);
+
+impl<const E: usize> Produce for Interleave<E> {
+    #[inline(always)]
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { L::interleave::<E>(dst, src, n, (self.0, self.1), self.2, stream) }
+    }
+}
+
 /// Runs a row producer over all rows of a tile, through staging where the tile says so. A column is
 /// `unit` bytes of the destination.
 ///
 /// # Safety
-/// As [`run`]; `produce(dst, src, n)` writes `n` columns and reads only what belongs to them.
+/// As [`run`]; the producer's columns are those of the tile.
 #[inline(always)]
-unsafe fn rows<L: Level>(t: &Tile<'_>, unit: usize, produce: impl Fn(*mut u8, *const u8, usize)) {
+unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
     // SAFETY: offsets of rows come from the tile, which the caller vouches for.
     unsafe {
         if !t.staged {
             for a in t.a {
                 let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
-                if t.stream && t.kind == Kind::Copy {
-                    stage::stream::<L>(dst, src, t.nb * unit);
-                } else {
-                    produce(dst, src, t.nb);
-                }
+                producer.produce::<L>(dst, src, t.nb, t.stream);
             }
             return;
         }
@@ -140,7 +191,7 @@ unsafe fn rows<L: Level>(t: &Tile<'_>, unit: usize, produce: impl Fn(*mut u8, *c
             let mut done = 0;
             while done < t.nb {
                 let n = sink.room(unit).min(t.nb - done);
-                produce(sink.at(), src.offset(done as isize * t.b_src), n);
+                producer.produce::<L>(sink.at(), src.offset(done as isize * t.b_src), n, false);
                 sink.advance::<L>(n * unit, unit);
                 done += n;
             }

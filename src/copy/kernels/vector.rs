@@ -31,6 +31,25 @@ pub(super) trait Vector: Copy {
     /// Each is readable for `bytes` bytes, at most 16.
     unsafe fn lanes_partial(at: impl Fn(usize) -> *const u8, bytes: usize) -> Self;
 
+    /// Transposes four vectors of four lanes: lane `a` of vector `b` becomes lane `b` of vector `a`.
+    /// Only for vectors of four lanes.
+    ///
+    /// # Safety
+    /// See [`Vector::zero`].
+    unsafe fn turn(rows: [Self; 4]) -> [Self; 4];
+
+    /// A whole vector.
+    ///
+    /// # Safety
+    /// `src` is readable for all of it.
+    unsafe fn load(src: *const u8) -> Self;
+
+    /// Asks for the line at `at` to be read into the caches; any address may be given.
+    ///
+    /// # Safety
+    /// See [`Vector::zero`].
+    unsafe fn prefetch(at: *const u8);
+
     /// Interleaves the elements of `E` bytes of the lower and of the upper half of each lane.
     ///
     /// # Safety
@@ -61,7 +80,7 @@ pub(super) trait Vector: Copy {
 /// # Safety
 /// The CPU has the level.
 #[inline(always)]
-unsafe fn network<V: Vector, const E: usize>(mut r: [V; 16]) -> [V; 16] {
+pub(super) unsafe fn network<V: Vector, const E: usize>(mut r: [V; 16]) -> [V; 16] {
     let group = 16 / E;
     let mut stage = 1;
     while stage < group {
@@ -134,6 +153,11 @@ unsafe fn square<V: Vector, const E: usize>(
     let group = 16 / E;
     let parts = 4 / V::LANES;
     assert!(b.len() == 64 / E);
+    if V::LANES == 4 && ni == 64 / E {
+        // SAFETY: a whole line of every row of the square is read, a whole line of each destination
+        // row written.
+        unsafe { return whole::<V, E>(src, dst, rows, b, stream) }
+    }
     let mut i = 0;
     while i + group <= ni {
         // SAFETY: every load is 16 bytes of `group` elements of a row of the tile, every store a part
@@ -193,12 +217,85 @@ unsafe fn square<V: Vector, const E: usize>(
     }
 }
 
+/// How far ahead of the square being moved the source rows are asked for.
+const AHEAD: usize = 256;
+
+/// A whole square. Each source line is read once and whole: with a pitch that is a multiple of 4 KiB all
+/// lines of a square share one set of the first-level cache, and coming back for them would miss.
+///
+/// # Safety
+/// As [`transpose`].
+#[inline(always)]
+unsafe fn whole<V: Vector, const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    rows: impl Fn(usize) -> isize,
+    b: &[Step],
+    stream: bool,
+) {
+    // SAFETY: see `square`.
+    unsafe {
+        let mut x = [[V::zero(); 16]; 4];
+        read_square::<V, E>(src, b, stream, &mut x);
+        let mut g = 0;
+        while g < 4 {
+            let out = network::<V, E>(x[g]);
+            let mut k = 0;
+            while k < 16 / E {
+                let to = dst.offset(rows(g * (16 / E) + k));
+                if stream {
+                    out[k].stream(to)
+                } else {
+                    out[k].store(to)
+                }
+                k += 1;
+            }
+            g += 1;
+        }
+    }
+}
+
+/// Reads a whole square line by line: vector `x[g][k]` holds 16 bytes of group `g` of every row `k`,
+/// `k + group`, ...
+///
+/// # Safety
+/// Every row `b` is readable for 64 bytes from `src` on.
+#[inline(always)]
+pub(super) unsafe fn read_square<V: Vector, const E: usize>(
+    src: *const u8,
+    b: &[Step],
+    ahead: bool,
+    x: &mut [[V; 16]; 4],
+) {
+    let group = 16 / E;
+    assert!(b.len() == 64 / E);
+    let mut k = 0;
+    while k < group {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let at = |lane: usize| src.offset(b[lane * group + k].src);
+            if ahead {
+                V::prefetch(at(0).wrapping_add(AHEAD));
+                V::prefetch(at(1).wrapping_add(AHEAD));
+                V::prefetch(at(2).wrapping_add(AHEAD));
+                V::prefetch(at(3).wrapping_add(AHEAD));
+            }
+            let turned = V::turn([V::load(at(0)), V::load(at(1)), V::load(at(2)), V::load(at(3))]);
+            x[0][k] = turned[0];
+            x[1][k] = turned[1];
+            x[2][k] = turned[2];
+            x[3][k] = turned[3];
+        }
+        k += 1;
+    }
+}
+
 /// Less than a line of columns, at most a line of rows.
 ///
 /// # Safety
 /// As [`transpose`].
 #[inline(always)]
-unsafe fn fringe<V: Vector, const E: usize>(
+pub(super) unsafe fn fringe<V: Vector, const E: usize>(
     src: *const u8,
     dst: *mut u8,
     ni: usize,

@@ -8,14 +8,11 @@ use crate::layout::fuse::{Axes, Axis, Fused};
 
 const LINE: usize = 64;
 
-/// Rows of a tile are gathered until it moves this much.
-const TILE_BYTES: usize = 16 << 10;
-
 /// Longest part of a row in one tile.
 const ROW_BYTES: usize = 256 << 10;
 
 /// Destination rows of this length and more stream without staging: head and tail are a small part.
-const LONG_ROW_BYTES: usize = 2 << 10;
+const LONG_ROW_BYTES: usize = 1 << 10;
 
 /// A source axis of at most this many elements is deinterleaved, a destination axis interleaved.
 const FEW: usize = 4;
@@ -29,6 +26,8 @@ pub(super) struct Context<'t> {
     pub(super) streaming: Option<bool>,
     /// Destination bytes of the whole copy.
     pub(super) bytes: usize,
+    /// Rows need no staging: the level slides them onto lines.
+    pub(super) slides: bool,
 }
 
 /// The fused form, as axes are taken out of it.
@@ -40,13 +39,17 @@ struct Draft {
     src_offset: isize,
     dst_offset: isize,
     streaming: bool,
+    slides: bool,
+    /// Rows of a tile are gathered until it moves so many bytes.
+    row_tile: usize,
 }
 
 /// Plans a fused form with at least one element.
 pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     let read: usize = fused.axes.iter().filter(|a| a.src != 0).map(|a| a.extent).product();
     let total = context.bytes.saturating_add(read.saturating_mul(fused.element));
-    let streaming = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.value);
+    let streaming =
+        context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(fused.element));
     let mut draft = Draft {
         axes: fused.axes,
         element: fused.element,
@@ -55,6 +58,8 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         src_offset: fused.src_offset,
         dst_offset: fused.dst_offset,
         streaming,
+        slides: context.slides,
+        row_tile: context.tuning.row_tile_bytes.of(fused.element),
     };
     let size = draft.element as isize;
     let Some(&inner) = draft.axes.last() else {
@@ -151,14 +156,16 @@ impl Draft {
         let mut columns = Group::axis(columns);
         columns.cut(ROW_BYTES / unit, LINE);
         let row_bytes = columns.full() * unit;
-        let want = (TILE_BYTES / row_bytes).clamp(1, 256);
+        let want = (self.row_tile / row_bytes).clamp(1, 256);
         let mut rows = Group::one();
         while rows.extent() < want && columns.full() == columns.extent() {
             let Some(axis) = self.axes.pop() else { break };
             rows.push(axis);
         }
         rows.cut(want, 1);
-        let lines = row_bytes >= LONG_ROW_BYTES && matches!(strategy, Strategy::Run | Strategy::Rows);
+        let copies = matches!(strategy, Strategy::Run | Strategy::Rows);
+        let slides = self.slides && LINE.is_multiple_of(self.element);
+        let lines = row_bytes >= LONG_ROW_BYTES && (copies || slides);
         let staged = self.streaming && !lines && row_bytes.max(self.adjacent(&rows, row_bytes)) >= 2 * LINE;
         // Short rows far apart have no whole lines to stream.
         self.streaming &= staged || lines;
@@ -188,8 +195,10 @@ impl Draft {
                 rows.cut((256 / lead.src.unsigned_abs()).max(8), 1);
             }
         }
-        let staged = self.streaming && columns.full() * self.element >= 4 * LINE;
-        self.streaming = staged;
+        let close = columns.axes()[0].src.unsigned_abs() <= FEW * self.element;
+        let slides = self.slides && LINE.is_multiple_of(self.element) && close;
+        self.streaming &= columns.full() * self.element >= 4 * LINE;
+        let staged = self.streaming && !slides;
         self.finish(strategy, rows, columns, staged)
     }
 
@@ -224,18 +233,26 @@ impl Draft {
         let edge = super::square_edge(size);
         let direct = !self.streaming || self.on_lines(&rows, &columns, context.misaligned);
         if direct {
-            rows.cut((tuning.tile_src_bytes.value / size).clamp(1, MAX_STEPS), edge);
-            columns.cut((tuning.tile_dst_bytes.value.max(LINE) / size).clamp(edge, MAX_STEPS), edge);
+            rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
+            let along = tuning.tile_dst_bytes.of(size).max(if self.streaming { LINE } else { 1 << 10 });
+            columns.cut((along / size).clamp(edge, MAX_STEPS), edge);
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {
                 return self.finish(Strategy::Transpose, rows, columns, false);
             }
         }
-        columns.cut((tuning.staged_dst_bytes.value / size).clamp(1, MAX_STEPS), edge);
+        if self.slides && LINE.is_multiple_of(size) && size <= 16 && columns.extent() * size >= 8 * LINE {
+            columns.cut(MAX_STEPS, edge);
+            rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
+            if columns.full() * size >= 8 * LINE {
+                return self.finish(Strategy::Transpose, rows, columns, true);
+            }
+        }
+        columns.cut((tuning.staged_dst_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
         let row_bytes = columns.full() * size;
         let short = columns.full() == columns.extent() && row_bytes < 4 * LINE;
         // Short rows that touch leave together as one run: the longer, the better.
-        let want = if short { TILE_BYTES / row_bytes } else { tuning.staged_src_bytes.value / size };
+        let want = if short { self.row_tile / row_bytes } else { tuning.staged_src_bytes.of(size) / size };
         let fit = (STAGING_BYTES - 2 * LINE) / (row_bytes + 3 * LINE);
         rows.cut(want.clamp(1, MAX_STEPS).min(fit), edge);
         let fits = rows.full() <= fit && rows.full() <= MAX_STEPS;

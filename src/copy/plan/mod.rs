@@ -213,8 +213,13 @@ impl Plan {
         };
         let bytes = src.numel().checked_mul(element_size).ok_or(TOO_LARGE)?;
         let mut plan = Self::empty(bytes, element_size, options)?;
-        let context =
-            choose::Context { tuning: tuning(options), misaligned, streaming: options.streaming, bytes };
+        let context = choose::Context {
+            tuning: tuning(options),
+            misaligned,
+            streaming: options.streaming,
+            bytes,
+            slides: plan.isa.slides(),
+        };
         padded::cut(src, mask, dst, element_size, &mut |fill, fused| {
             plan.pieces.push(Piece { fill, ..choose::piece(fused, &context) });
         })?;
@@ -232,7 +237,13 @@ impl Plan {
         let mut plan = Self::empty(bytes, element_size, options)?;
         if bytes > 0 {
             let tuning = tuning(options);
-            let context = choose::Context { tuning, misaligned, streaming: options.streaming, bytes };
+            let context = choose::Context {
+                tuning,
+                misaligned,
+                streaming: options.streaming,
+                bytes,
+                slides: plan.isa.slides(),
+            };
             plan.pieces.push(choose::piece(fused, &context));
         }
         Ok(plan)

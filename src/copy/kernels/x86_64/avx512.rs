@@ -1,9 +1,11 @@
 //! 512-bit vectors with byte masks and byte permutes: every line is one register, every fringe a mask.
 
-use super::super::level::Level;
+use super::super::level::{self, Level};
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
+use super::slide::low;
+use super::{rows, slide};
 use std::arch::x86_64::*;
 
 pub(in super::super) const ENTRY: LevelEntry =
@@ -33,13 +35,7 @@ unsafe fn stream_run(dst: *mut u8, src: *const u8, bytes: usize) {
     unsafe { super::super::stage::stream::<Avx512>(dst, src, bytes) }
 }
 
-struct Avx512;
-
-/// The lowest `n` bits, `n` at most 64.
-#[inline(always)]
-fn low(n: usize) -> u64 {
-    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
-}
+pub(super) struct Avx512;
 
 impl Vector for __m512i {
     const LANES: usize = 4;
@@ -74,6 +70,35 @@ impl Vector for __m512i {
     }
 
     #[inline(always)]
+    unsafe fn turn(rows: [Self; 4]) -> [Self; 4] {
+        // SAFETY: register to register.
+        unsafe {
+            let a = _mm512_shuffle_i32x4::<0x44>(rows[0], rows[1]);
+            let b = _mm512_shuffle_i32x4::<0xEE>(rows[0], rows[1]);
+            let c = _mm512_shuffle_i32x4::<0x44>(rows[2], rows[3]);
+            let d = _mm512_shuffle_i32x4::<0xEE>(rows[2], rows[3]);
+            [
+                _mm512_shuffle_i32x4::<0x88>(a, c),
+                _mm512_shuffle_i32x4::<0xDD>(a, c),
+                _mm512_shuffle_i32x4::<0x88>(b, d),
+                _mm512_shuffle_i32x4::<0xDD>(b, d),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load(src: *const u8) -> Self {
+        // SAFETY: 64 readable bytes.
+        unsafe { _mm512_loadu_si512(src.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        // SAFETY: a hint that faults on no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn interleave<const E: usize>(self, other: Self) -> (Self, Self) {
         // SAFETY: register to register.
         unsafe {
@@ -105,148 +130,6 @@ impl Vector for __m512i {
     }
 }
 
-/// How 64 bytes of a row are put together from up to four vectors: the index of each byte.
-struct Pick {
-    index: __m512i,
-    /// Bytes that come from the third and fourth vector.
-    upper: u64,
-}
-
-impl Pick {
-    /// `index(b)` is where byte `b` comes from, counted over the concatenated vectors (below 256).
-    #[inline(always)]
-    unsafe fn new(index: impl Fn(usize) -> usize) -> Self {
-        let mut bytes = [0u8; 64];
-        for (b, byte) in bytes.iter_mut().enumerate() {
-            *byte = index(b) as u8;
-        }
-        // SAFETY: 64 readable bytes; the caller has the level.
-        unsafe {
-            let index = _mm512_loadu_si512(bytes.as_ptr().cast());
-            Self { index, upper: _mm512_movepi8_mask(index) }
-        }
-    }
-
-    /// Picks from `N` vectors.
-    #[inline(always)]
-    unsafe fn from<const N: usize>(&self, v: [__m512i; 4]) -> __m512i {
-        // SAFETY: register to register; the caller has the level.
-        unsafe {
-            match N {
-                1 => _mm512_permutexvar_epi8(self.index, v[0]),
-                2 => _mm512_permutex2var_epi8(v[0], self.index, v[1]),
-                3 => {
-                    let lower = _mm512_permutex2var_epi8(v[0], self.index, v[1]);
-                    _mm512_mask_permutexvar_epi8(lower, self.upper, self.index, v[2])
-                }
-                _ => {
-                    let lower = _mm512_permutex2var_epi8(v[0], self.index, v[1]);
-                    let upper = _mm512_permutex2var_epi8(v[2], self.index, v[3]);
-                    _mm512_mask_mov_epi8(lower, self.upper, upper)
-                }
-            }
-        }
-    }
-}
-
-/// Gathers `n` elements `stride` bytes apart where as many as fit a line span at most `N` vectors.
-///
-/// # Safety
-/// As [`Level::gather`].
-#[inline(always)]
-unsafe fn gather_close<const N: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
-    let each = 64 / size;
-    let gap = stride.unsigned_abs();
-    // Source addresses count from the group's lowest byte going up, or from its highest going down.
-    let span = |k: usize| (k - 1) * gap + size;
-    let window = 64 * N;
-    // SAFETY: whole windows are read only while the rest of the row spans as much; the last groups
-    // read with masks.
-    unsafe {
-        let pick = Pick::new(|b| {
-            let (k, e) = (b / size, b % size);
-            match k < each {
-                false => 0,
-                true if stride >= 0 => k * gap + e,
-                true => window - size - k * gap + e,
-            }
-        });
-        let down = stride < 0;
-        let mut j = 0;
-        while j < n {
-            let left = n - j;
-            let first = src.offset(j as isize * stride);
-            let base = if down { first.wrapping_add(size).wrapping_sub(window) } else { first };
-            let reach = span(left);
-            let mut v = [_mm512_setzero_si512(); 4];
-            if reach >= window {
-                for (k, v) in v.iter_mut().enumerate().take(N) {
-                    *v = _mm512_loadu_si512(base.wrapping_add(64 * k).cast());
-                }
-            } else {
-                for (k, v) in v.iter_mut().enumerate().take(N) {
-                    // Valid bytes of the window: the first `reach`, or going down the last.
-                    let mask = if down {
-                        let skip = (window - reach).saturating_sub(64 * k).min(64);
-                        !low(skip)
-                    } else {
-                        low(reach.saturating_sub(64 * k).min(64))
-                    };
-                    *v = _mm512_maskz_loadu_epi8(mask, base.wrapping_add(64 * k).cast());
-                }
-            }
-            let out = pick.from::<N>(v);
-            let to = dst.add(j * size);
-            if left * size >= 64 {
-                // The bytes past `each` elements are written again by the next group.
-                _mm512_storeu_si512(to.cast(), out);
-            } else {
-                _mm512_mask_storeu_epi8(to.cast(), low(left.min(each) * size), out);
-            }
-            j += each;
-        }
-    }
-}
-
-/// Interleaves `N` dense rows, element by element.
-///
-/// # Safety
-/// As [`Level::interleave`] with `channels` equal to `N`.
-#[inline(always)]
-unsafe fn weave<const N: usize>(dst: *mut u8, src: *const u8, n: usize, channel: isize, size: usize) {
-    let unit = N * size;
-    let each = 64 / unit;
-    // SAFETY: whole vectors are read only while each row has as much left; the last groups use masks.
-    unsafe {
-        let pick = Pick::new(|b| {
-            let (k, c, e) = (b / unit, b % unit / size, b % size);
-            if k < each { c * 64 + k * size + e } else { 0 }
-        });
-        let mut j = 0;
-        while j < n {
-            let left = n - j;
-            let mask = low(left * size);
-            let mut v = [_mm512_setzero_si512(); 4];
-            for (c, v) in v.iter_mut().enumerate().take(N) {
-                let from = src.offset(c as isize * channel).add(j * size);
-                *v = if mask == u64::MAX {
-                    _mm512_loadu_si512(from.cast())
-                } else {
-                    _mm512_maskz_loadu_epi8(mask, from.cast())
-                };
-            }
-            let out = pick.from::<N>(v);
-            let to = dst.add(j * unit);
-            if left * unit >= 64 {
-                _mm512_storeu_si512(to.cast(), out);
-            } else {
-                _mm512_mask_storeu_epi8(to.cast(), low(left.min(each) * unit), out);
-            }
-            j += each;
-        }
-    }
-}
-
 impl Level for Avx512 {
     #[inline(always)]
     unsafe fn line(dst: *mut u8, src: *const u8) {
@@ -275,39 +158,30 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn splat<const E: usize>(dst: *mut u8, src: *const u8, n: usize, size: usize) {
-        // SAFETY: one element is read; whole vectors are stored while they fit, then a mask.
-        unsafe {
-            let one = _mm512_maskz_loadu_epi8(low(size), src.cast());
-            let each = 64 / size;
-            let v = Pick::new(|b| b % size).from::<1>([one; 4]);
-            let (step, bytes) = (each * size, n * size);
-            let mut at = 0;
-            while at + 64 <= bytes {
-                _mm512_storeu_si512(dst.add(at).cast(), v);
-                at += step;
-            }
-            while at < bytes {
-                let left = (bytes - at).min(step);
-                _mm512_mask_storeu_epi8(dst.add(at).cast(), low(left), v);
-                at += left;
-            }
-        }
+    unsafe fn splat<const E: usize>(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { rows::splat(dst, src, n, size, stream) }
     }
 
     #[inline(always)]
-    unsafe fn gather<const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
-        let each = 64 / size;
-        let span = (each - 1) * stride.unsigned_abs() + size;
+    unsafe fn gather<const E: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        stride: isize,
+        size: usize,
+        stream: bool,
+    ) {
+        let span = (64 / size - 1) * stride.unsigned_abs() + size;
         // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
         unsafe {
             match span {
-                _ if n < 4 => super::super::level::gather::<E>(dst, src, n, stride, size),
-                0..=64 => gather_close::<1>(dst, src, n, stride, size),
-                65..=128 => gather_close::<2>(dst, src, n, stride, size),
-                129..=192 => gather_close::<3>(dst, src, n, stride, size),
-                193..=256 => gather_close::<4>(dst, src, n, stride, size),
-                _ => super::super::level::gather::<E>(dst, src, n, stride, size),
+                _ if n < 4 => level::gather::<E>(dst, src, n, stride, size),
+                0..=64 => rows::gather::<1>(dst, src, n, stride, size, stream),
+                65..=128 => rows::gather::<2>(dst, src, n, stride, size, stream),
+                129..=192 => rows::gather::<3>(dst, src, n, stride, size, stream),
+                193..=256 => rows::gather::<4>(dst, src, n, stride, size, stream),
+                _ => level::gather::<E>(dst, src, n, stride, size),
             }
         }
     }
@@ -317,19 +191,25 @@ impl Level for Avx512 {
         dst: *mut u8,
         src: *const u8,
         n: usize,
-        channels: usize,
-        channel: isize,
+        (channels, channel): (usize, isize),
         size: usize,
+        stream: bool,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match channels {
-                2 if size <= 32 => weave::<2>(dst, src, n, channel, size),
-                3 if size <= 21 => weave::<3>(dst, src, n, channel, size),
-                4 if size <= 16 => weave::<4>(dst, src, n, channel, size),
-                _ => super::super::level::interleave::<E>(dst, src, n, channels, channel, size),
+                2 if size <= 32 => rows::interleave::<2>(dst, src, n, channel, size, stream),
+                3 if size <= 21 => rows::interleave::<3>(dst, src, n, channel, size, stream),
+                4 if size <= 16 => rows::interleave::<4>(dst, src, n, channel, size, stream),
+                _ => level::interleave::<E>(dst, src, n, channels, channel, size),
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose_staged<const E: usize>(t: &tile::Tile<'_>, size: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { slide::transpose::<E>(t, size) }
     }
 
     #[inline(always)]

@@ -1,3 +1,7 @@
 //! The x86-64 levels.
 
+pub(super) mod avx2;
 pub(super) mod avx512;
+mod rows;
+mod slide;
+pub(super) mod sse2;

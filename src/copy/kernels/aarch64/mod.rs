@@ -1,0 +1,3 @@
+//! The AArch64 level.
+
+pub(super) mod neon;

@@ -1,0 +1,386 @@
+//! Rows put together by byte permutes: gathers, repeats and interleaves.
+
+use super::slide::{Slide, low};
+use std::arch::x86_64::*;
+
+/// How 64 bytes of a row are put together from up to four vectors: the index of each byte.
+pub(super) struct Pick {
+    index: __m512i,
+    /// Bytes that come from the third and fourth vector.
+    upper: u64,
+}
+
+impl Pick {
+    /// `index(b)` is where byte `b` comes from, counted over the concatenated vectors (below 256).
+    ///
+    /// # Safety
+    /// The CPU has the level, here and below.
+    #[inline(always)]
+    pub(super) unsafe fn new(index: impl Fn(usize) -> usize) -> Self {
+        let mut bytes = [0u8; 64];
+        for (b, byte) in bytes.iter_mut().enumerate() {
+            *byte = index(b) as u8;
+        }
+        // SAFETY: 64 readable bytes.
+        unsafe {
+            let index = _mm512_loadu_si512(bytes.as_ptr().cast());
+            Self { index, upper: _mm512_movepi8_mask(index) }
+        }
+    }
+
+    /// Picks from the first `N` vectors.
+    ///
+    /// # Safety
+    /// See [`Pick::new`].
+    #[inline(always)]
+    pub(super) unsafe fn from<const N: usize>(&self, v: [__m512i; 4]) -> __m512i {
+        // SAFETY: register to register.
+        unsafe {
+            match N {
+                1 => _mm512_permutexvar_epi8(self.index, v[0]),
+                2 => _mm512_permutex2var_epi8(v[0], self.index, v[1]),
+                3 => {
+                    let lower = _mm512_permutex2var_epi8(v[0], self.index, v[1]);
+                    _mm512_mask_permutexvar_epi8(lower, self.upper, self.index, v[2])
+                }
+                _ => {
+                    let lower = _mm512_permutex2var_epi8(v[0], self.index, v[1]);
+                    let upper = _mm512_permutex2var_epi8(v[2], self.index, v[3]);
+                    _mm512_mask_mov_epi8(lower, self.upper, upper)
+                }
+            }
+        }
+    }
+}
+
+/// Where the vectors of a row go, in order.
+trait Out {
+    /// A whole vector.
+    ///
+    /// # Safety
+    /// The row goes on for 64 bytes.
+    unsafe fn push(&mut self, v: __m512i);
+
+    /// The last `bytes` bytes, less than a vector.
+    ///
+    /// # Safety
+    /// The row goes on for so many bytes.
+    unsafe fn finish(&mut self, v: __m512i, bytes: usize);
+}
+
+/// Ordinary stores.
+struct Store(*mut u8);
+
+impl Out for Store {
+    #[inline(always)]
+    unsafe fn push(&mut self, v: __m512i) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_storeu_si512(self.0.cast(), v) }
+        self.0 = self.0.wrapping_add(64);
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&mut self, v: __m512i, bytes: usize) {
+        // SAFETY: a masked store touches only `bytes` bytes.
+        unsafe { _mm512_mask_storeu_epi8(self.0.cast(), low(bytes), v) }
+    }
+}
+
+impl Out for Slide {
+    #[inline(always)]
+    unsafe fn push(&mut self, v: __m512i) {
+        // SAFETY: the caller's promise.
+        unsafe { Slide::push(self, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&mut self, v: __m512i, bytes: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { Slide::finish(self, v, bytes) }
+    }
+}
+
+/// Gathers `n` elements `stride` bytes apart where as many as fit a line span at most `N` vectors.
+///
+/// # Safety
+/// As [`super::super::level::Level::gather`].
+#[inline(always)]
+pub(super) unsafe fn gather<const N: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+    stream: bool,
+) {
+    // SAFETY: the caller's promise; only elements that fill a vector exactly are pushed.
+    unsafe {
+        if 64 % size != 0 {
+            gather_odd::<N>(dst, src, n, stride, size);
+        } else if stream && n * size >= 128 {
+            gather_to::<N, _>(Slide::new(dst), src, n, stride, size);
+        } else {
+            gather_to::<N, _>(Store(dst), src, n, stride, size);
+        }
+    }
+}
+
+/// The source window of a group of elements: where it is read, and what is picked from it. Going up it
+/// starts at the group's lowest byte, going down it ends at its highest.
+struct Window<const N: usize> {
+    pick: Pick,
+    gap: usize,
+    size: usize,
+    down: bool,
+}
+
+impl<const N: usize> Window<N> {
+    /// # Safety
+    /// See [`Pick::new`].
+    #[inline(always)]
+    unsafe fn new(stride: isize, size: usize) -> Self {
+        let (gap, each, down) = (stride.unsigned_abs(), 64 / size, stride < 0);
+        // SAFETY: the caller's promise.
+        let pick = unsafe {
+            Pick::new(|b| {
+                let (k, e) = (b / size, b % size);
+                match k < each {
+                    false => 0,
+                    true if down => 64 * N - size - k * gap + e,
+                    true => k * gap + e,
+                }
+            })
+        };
+        Self { pick, gap, size, down }
+    }
+
+    /// The group that starts at `first`, of whose row `left` elements are left.
+    ///
+    /// # Safety
+    /// They are readable.
+    #[inline(always)]
+    unsafe fn group(&self, first: *const u8, left: usize) -> __m512i {
+        let base = if self.down { first.wrapping_add(self.size).wrapping_sub(64 * N) } else { first };
+        let reach = (left - 1) * self.gap + self.size;
+        // SAFETY: whole windows are read only while the rest of the row spans as much; else masks let
+        // through only bytes of the row.
+        unsafe {
+            let mut v = [_mm512_setzero_si512(); 4];
+            if reach >= 64 * N {
+                for (k, v) in v.iter_mut().enumerate().take(N) {
+                    *v = _mm512_loadu_si512(base.wrapping_add(64 * k).cast());
+                }
+            } else {
+                for (k, v) in v.iter_mut().enumerate().take(N) {
+                    let mask = if self.down {
+                        !low((64 * N - reach).saturating_sub(64 * k).min(64))
+                    } else {
+                        low(reach.saturating_sub(64 * k).min(64))
+                    };
+                    *v = _mm512_maskz_loadu_epi8(mask, base.wrapping_add(64 * k).cast());
+                }
+            }
+            self.pick.from::<N>(v)
+        }
+    }
+}
+
+/// # Safety
+/// As [`gather`], for a size that divides 64.
+#[inline(always)]
+unsafe fn gather_to<const N: usize, O: Out>(
+    mut out: O,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+) {
+    let each = 64 / size;
+    // SAFETY: group `j` reads elements `j..`, of which `n - j` are left.
+    unsafe {
+        let window = Window::<N>::new(stride, size);
+        let mut j = 0;
+        while j + each <= n {
+            out.push(window.group(src.offset(j as isize * stride), n - j));
+            j += each;
+        }
+        if j < n {
+            let v = window.group(src.offset(j as isize * stride), n - j);
+            out.finish(v, (n - j) * size);
+        } else {
+            out.finish(_mm512_setzero_si512(), 0);
+        }
+    }
+}
+
+/// Elements that do not fill a vector: what a store writes too much the next one overwrites.
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
+    let each = 64 / size;
+    // SAFETY: a whole store only where the row goes on for 64 bytes.
+    unsafe {
+        let window = Window::<N>::new(stride, size);
+        let mut j = 0;
+        while j < n {
+            let left = n - j;
+            let v = window.group(src.offset(j as isize * stride), left);
+            let to = dst.add(j * size);
+            if left * size >= 64 {
+                _mm512_storeu_si512(to.cast(), v);
+            } else {
+                _mm512_mask_storeu_epi8(to.cast(), low(left.min(each) * size), v);
+            }
+            j += each;
+        }
+    }
+}
+
+/// Repeats the element at `src`.
+///
+/// # Safety
+/// As [`super::super::level::Level::splat`].
+#[inline(always)]
+pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
+    let bytes = n * size;
+    // SAFETY: one element is read; whole vectors are stored while they fit, then a mask.
+    unsafe {
+        let one = _mm512_maskz_loadu_epi8(low(size), src.cast());
+        let v = Pick::new(|b| b % size).from::<1>([one; 4]);
+        if stream && 64 % size == 0 && bytes >= 128 {
+            let mut out = Slide::new(dst);
+            for _ in 0..bytes / 64 {
+                out.push(v);
+            }
+            return out.finish(v, bytes % 64);
+        }
+        let step = 64 / size * size;
+        let mut at = 0;
+        while at + 64 <= bytes {
+            _mm512_storeu_si512(dst.add(at).cast(), v);
+            at += step;
+        }
+        while at < bytes {
+            let left = (bytes - at).min(step);
+            _mm512_mask_storeu_epi8(dst.add(at).cast(), low(left), v);
+            at += left;
+        }
+    }
+}
+
+/// Interleaves `N` dense rows, element by element.
+///
+/// # Safety
+/// As [`super::super::level::Level::interleave`] with `channels` equal to `N`.
+#[inline(always)]
+pub(super) unsafe fn interleave<const N: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    channel: isize,
+    size: usize,
+    stream: bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if 64 % size != 0 {
+            interleave_odd::<N>(dst, src, n, channel, size);
+        } else if stream && n * size * N >= 128 {
+            interleave_to::<N, _>(Slide::new(dst), src, n, channel, size);
+        } else {
+            interleave_to::<N, _>(Store(dst), src, n, channel, size);
+        }
+    }
+}
+
+/// A vector of each row makes `N` vectors of the result.
+///
+/// # Safety
+/// As [`interleave`], for a size that divides 64.
+#[inline(always)]
+unsafe fn interleave_to<const N: usize, O: Out>(
+    mut out: O,
+    src: *const u8,
+    n: usize,
+    channel: isize,
+    size: usize,
+) {
+    let (unit, each) = (N * size, 64 / size);
+    // SAFETY: whole vectors are read while each row has as much left, then a mask.
+    unsafe {
+        let pick = |line: usize| {
+            Pick::new(|b| {
+                let at = 64 * line + b;
+                let (k, c, e) = (at / unit, at % unit / size, at % size);
+                c * 64 + k * size + e
+            })
+        };
+        let picks = [pick(0), pick(1), pick(2 % N), pick(3 % N)];
+        let mut v = [_mm512_setzero_si512(); 4];
+        let mut j = 0;
+        while j + each <= n {
+            for (c, v) in v.iter_mut().enumerate().take(N) {
+                *v = _mm512_loadu_si512(src.offset(c as isize * channel).add(j * size).cast());
+            }
+            for pick in picks.iter().take(N) {
+                out.push(pick.from::<N>(v));
+            }
+            j += each;
+        }
+        let mask = low((n - j) * size);
+        for (c, v) in v.iter_mut().enumerate().take(N) {
+            *v = _mm512_maskz_loadu_epi8(mask, src.offset(c as isize * channel).add(j * size).cast());
+        }
+        let mut left = (n - j) * unit;
+        for pick in picks.iter().take(N) {
+            let made = pick.from::<N>(v);
+            if left < 64 {
+                return out.finish(made, left);
+            }
+            out.push(made);
+            left -= 64;
+        }
+    }
+}
+
+/// # Safety
+/// As [`interleave`].
+#[inline(always)]
+unsafe fn interleave_odd<const N: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    channel: isize,
+    size: usize,
+) {
+    let unit = N * size;
+    let each = 64 / unit;
+    // SAFETY: masked loads touch only what each row has left; a whole store only where the row goes on
+    // for 64 bytes.
+    unsafe {
+        let pick = Pick::new(|b| {
+            let (k, c, e) = (b / unit, b % unit / size, b % size);
+            if k < each { c * 64 + k * size + e } else { 0 }
+        });
+        let mut j = 0;
+        while j < n {
+            let left = n - j;
+            let mask = low(left * size);
+            let mut v = [_mm512_setzero_si512(); 4];
+            for (c, v) in v.iter_mut().enumerate().take(N) {
+                let from = src.offset(c as isize * channel).add(j * size);
+                *v = _mm512_maskz_loadu_epi8(mask, from.cast());
+            }
+            let out = pick.from::<N>(v);
+            let to = dst.add(j * unit);
+            if left * unit >= 64 {
+                _mm512_storeu_si512(to.cast(), out);
+            } else {
+                _mm512_mask_storeu_epi8(to.cast(), low(left.min(each) * unit), out);
+            }
+            j += each;
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Rows that do not start on a line, written as whole lines all the same: each line is put together from
+//! the end of the vector before and the start of the next by one byte permute, so that nothing but the
+//! first and the last part of a row is a masked store.
+
+use super::super::stage;
+use super::super::tile::{Step, Tile};
+use super::super::vector::{self, Vector};
+use super::avx512::Avx512;
+use std::arch::x86_64::*;
+
+/// Lines of a destination row that are written before the next row's.
+const LINES: usize = 4;
+
+/// Rows of at least this many bytes slide; shorter ones go through staging memory.
+const SLIDE_BYTES: usize = 512;
+
+/// The lowest `n` bits, `n` at most 64.
+#[inline(always)]
+pub(super) fn low(n: usize) -> u64 {
+    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
+}
+
+/// The permutation that puts a vector `skew` bytes further on, after the one before.
+///
+/// # Safety
+/// The CPU has the level, here and below.
+#[inline(always)]
+unsafe fn shift(skew: usize) -> __m512i {
+    const COUNT: [u8; 64] = {
+        let mut count = [0; 64];
+        let mut b = 0;
+        while b < 64 {
+            count[b] = b as u8;
+            b += 1;
+        }
+        count
+    };
+    // SAFETY: 64 readable bytes.
+    unsafe {
+        let count = _mm512_loadu_si512(COUNT.as_ptr().cast());
+        _mm512_add_epi8(count, _mm512_set1_epi8(64 - skew as i8))
+    }
+}
+
+/// A row on its way to memory: a line is written once the vector after it is there.
+pub(super) struct Slide {
+    /// The next line to be written.
+    to: *mut u8,
+    last: __m512i,
+    shift: __m512i,
+    skew: usize,
+    /// Bytes of the next line that belong to the row.
+    mask: u64,
+}
+
+impl Slide {
+    /// A row that starts at `dst`.
+    ///
+    /// # Safety
+    /// See [`shift`].
+    #[inline(always)]
+    pub(super) unsafe fn new(dst: *mut u8) -> Self {
+        let skew = dst.addr() % 64;
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                to: dst.wrapping_sub(skew),
+                last: _mm512_setzero_si512(),
+                shift: shift(skew),
+                skew,
+                mask: !low(skew),
+            }
+        }
+    }
+
+    /// The next 64 bytes of the row.
+    ///
+    /// # Safety
+    /// They are writable.
+    #[inline(always)]
+    pub(super) unsafe fn push(&mut self, v: __m512i) {
+        // SAFETY: the line's bytes under the mask belong to the row.
+        unsafe {
+            let line = _mm512_permutex2var_epi8(self.last, self.shift, v);
+            if self.mask == u64::MAX {
+                _mm512_stream_si512(self.to.cast(), line);
+            } else {
+                _mm512_mask_storeu_epi8(self.to.cast(), self.mask, line);
+                self.mask = u64::MAX;
+            }
+        }
+        self.last = v;
+        self.to = self.to.wrapping_add(64);
+    }
+
+    /// The last `bytes` bytes of the row, at most 64, after at least one vector.
+    ///
+    /// # Safety
+    /// They are writable.
+    #[inline(always)]
+    pub(super) unsafe fn finish(&mut self, v: __m512i, bytes: usize) {
+        let end = self.skew + bytes;
+        // SAFETY: the first `end` bytes from `to` on belong to the row, masked where they are less.
+        unsafe {
+            let line = _mm512_permutex2var_epi8(self.last, self.shift, v);
+            _mm512_mask_storeu_epi8(self.to.cast(), low(end), line);
+            if end > 64 {
+                let rest = _mm512_permutex2var_epi8(v, self.shift, v);
+                _mm512_mask_storeu_epi8(self.to.wrapping_add(64).cast(), low(end - 64), rest);
+            }
+        }
+    }
+}
+
+/// Transposes a tile whose rows do not start and end on lines.
+///
+/// # Safety
+/// As [`super::super::level::Level::transpose_staged`].
+#[inline(always)]
+pub(super) unsafe fn transpose<const E: usize>(t: &Tile<'_>, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if t.nb * size < SLIDE_BYTES {
+            return stage::transpose::<Avx512, E>(t, size);
+        }
+        match E {
+            1 => slide::<1>(t),
+            2 => slide::<2>(t),
+            4 => slide::<4>(t),
+            8 => slide::<8>(t),
+            16 => slide::<16>(t),
+            _ => stage::transpose::<Avx512, E>(t, size),
+        }
+    }
+}
+
+/// # Safety
+/// As [`transpose`], for rows of at least one line.
+#[inline(always)]
+unsafe fn slide<const E: usize>(t: &Tile<'_>) {
+    let edge = 64 / E;
+    let (na, whole) = (t.a.len(), t.nb / edge * edge);
+    let mut from = 0;
+    while from < whole {
+        let to = whole.min(from + LINES * edge);
+        let mut i = 0;
+        while i < na {
+            let mut j = from;
+            while j < to {
+                // SAFETY: rows i.. and columns j..j + edge lie in the tile.
+                unsafe { square::<E>(t, i, j, &t.b[j..j + edge]) }
+                j += edge;
+            }
+            i += edge;
+        }
+        from = to;
+    }
+    let mut i = 0;
+    while i < na {
+        // SAFETY: rows i.. and the columns that are left lie in the tile.
+        unsafe { last::<E>(t, i, whole, &t.b[whole..]) }
+        i += edge;
+    }
+}
+
+/// Where row `i` keeps the vector before.
+#[inline(always)]
+fn kept(t: &Tile<'_>, i: usize) -> *mut u8 {
+    t.staging.wrapping_add(i * 64)
+}
+
+/// Writes the line of row `i` that vector `v`, which starts at column `j`, completes.
+///
+/// # Safety
+/// As [`slide`].
+#[inline(always)]
+unsafe fn emit<const E: usize>(t: &Tile<'_>, i: usize, j: usize, v: __m512i) {
+    // SAFETY: the line's bytes under the mask belong to row `i`; `kept` holds a vector a row.
+    unsafe {
+        let at = t.dst.offset(t.a[i].dst).add(j * E);
+        let skew = at.addr() % 64;
+        let line = at.wrapping_sub(skew);
+        let kept = kept(t, i);
+        if j > 0 {
+            let before = _mm512_load_si512(kept.cast());
+            _mm512_stream_si512(line.cast(), _mm512_permutex2var_epi8(before, shift(skew), v));
+        } else if skew == 0 {
+            _mm512_stream_si512(line.cast(), v);
+        } else {
+            _mm512_mask_storeu_epi8(at.cast(), low(64 - skew), v);
+        }
+        _mm512_store_si512(kept.cast(), v);
+    }
+}
+
+/// One line of columns, at most a line of rows.
+///
+/// # Safety
+/// As [`slide`].
+#[inline(always)]
+unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
+    let (group, edge) = (16 / E, 64 / E);
+    let n = edge.min(t.a.len() - i);
+    // SAFETY: loads take elements of rows of the tile, whole lines of them only where the tile has them.
+    unsafe {
+        let src = t.src.add(i * E);
+        let mut x = [[_mm512_setzero_si512(); 16]; 4];
+        if n == edge {
+            vector::read_square::<__m512i, E>(src, b, true, &mut x);
+        } else {
+            read_partial::<E>(src, b, n, &mut x);
+        }
+        for (g, x) in x.into_iter().enumerate() {
+            if g * group >= n {
+                break;
+            }
+            let out = vector::network::<__m512i, E>(x);
+            let mut k = 0;
+            while k < group {
+                let row = g * group + k;
+                if row < n {
+                    emit::<E>(t, i + row, j, out[k]);
+                }
+                k += 1;
+            }
+        }
+    }
+}
+
+/// Reads `n` elements of each row `b` (the last row again where there are fewer than a line of them).
+///
+/// # Safety
+/// They are readable from `src` on.
+#[inline(always)]
+unsafe fn read_partial<const E: usize>(src: *const u8, b: &[Step], n: usize, x: &mut [[__m512i; 16]; 4]) {
+    let group = 16 / E;
+    let mask = low(n * E);
+    let mut k = 0;
+    while k < group {
+        // SAFETY: masked loads touch only `n` elements.
+        unsafe {
+            let row = |lane: usize| {
+                let row = (lane * group + k).min(b.len() - 1);
+                _mm512_maskz_loadu_epi8(mask, src.offset(b[row].src).cast())
+            };
+            let turned = <__m512i as Vector>::turn([row(0), row(1), row(2), row(3)]);
+            x[0][k] = turned[0];
+            x[1][k] = turned[1];
+            x[2][k] = turned[2];
+            x[3][k] = turned[3];
+        }
+        k += 1;
+    }
+}
+
+/// The columns that are left, less than a line, and with them the end of each row.
+///
+/// # Safety
+/// As [`slide`].
+#[inline(always)]
+unsafe fn last<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
+    let (group, edge) = (16 / E, 64 / E);
+    let n = edge.min(t.a.len() - i);
+    // SAFETY: as in `square`; the end of a row is written by masks.
+    unsafe {
+        let mut x = [[_mm512_setzero_si512(); 16]; 4];
+        if !b.is_empty() {
+            read_partial::<E>(t.src.add(i * E), b, n, &mut x);
+        }
+        for (g, x) in x.into_iter().enumerate() {
+            if g * group >= n {
+                break;
+            }
+            let out = vector::network::<__m512i, E>(x);
+            for (k, v) in out.into_iter().enumerate().take(group.min(n - g * group)) {
+                let row = i + g * group + k;
+                let at = t.dst.offset(t.a[row].dst).add(j * E);
+                let skew = at.addr() % 64;
+                let mut end = Slide {
+                    to: at.wrapping_sub(skew),
+                    last: _mm512_load_si512(kept(t, row).cast()),
+                    shift: shift(skew),
+                    skew,
+                    mask: u64::MAX,
+                };
+                end.finish(v, b.len() * E);
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The file of a profile: where it is, reading it, and changing it safely.
+
+use super::entry::Entry;
+use crate::Error;
+use serde_json::{Map, Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "restride.profile/1";
+
+/// Environment variable that names the profile; `none` switches profiles off.
+pub const PROFILE_VARIABLE: &str = "RESTRIDE_PROFILE";
+
+/// Why a profile cannot be used or written: one sentence.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// The file cannot be read or written.
+    #[error("cannot {what} the profile {path}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The file is no profile of a known schema.
+    #[error("{path} is no profile: it {reason}: mend it, or drop it with `restride tune --reset`")]
+    Broken {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no folder to keep a profile in.
+    #[error("no folder for the profile: set HOME, or name a file with --profile or {PROFILE_VARIABLE}")]
+    NoFolder,
+    /// This machine's level cannot be told.
+    #[error(transparent)]
+    Machine(#[from] Error),
+}
+
+/// Where the profile is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// Profiles are switched off.
+    Off,
+    /// In this file, which need not exist.
+    File(PathBuf),
+}
+
+impl Location {
+    /// The path given, else the environment's, else `restride/profile.json` in the configuration folder.
+    /// The word `none` switches profiles off.
+    ///
+    /// # Errors
+    ///
+    /// `NoFolder` where no path is given and the system has no configuration folder.
+    pub fn find(path: Option<&Path>) -> Result<Self, ProfileError> {
+        use etcetera::BaseStrategy;
+        let named = path.map(Path::to_path_buf).or_else(|| {
+            std::env::var_os(PROFILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+        });
+        match named {
+            Some(path) if path.as_os_str() == "none" => Ok(Self::Off),
+            Some(path) => Ok(Self::File(path)),
+            None => {
+                let folders = etcetera::choose_base_strategy().map_err(|_| ProfileError::NoFolder)?;
+                Ok(Self::File(folders.config_dir().join("restride").join("profile.json")))
+            }
+        }
+    }
+}
+
+/// The entries of a profile, those of other machines and versions kept as they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Profile {
+    entries: Vec<Value>,
+    /// Fields beside `schema` and `entries`, kept.
+    rest: Map<String, Value>,
+}
+
+impl Profile {
+    /// Reads a file; a file that does not exist is an empty profile.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is no JSON, or has another schema.
+    pub fn read(path: &Path) -> Result<Self, ProfileError> {
+        match fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, path),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(ProfileError::Broken {
+                path: path.display().to_string(),
+                reason: "is no UTF-8 text".into(),
+            }),
+            Err(source) => Err(io("read", path)(source)),
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, ProfileError> {
+        let broken = |reason: String| ProfileError::Broken { path: path.display().to_string(), reason };
+        let mut rest = match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) => return Err(broken("is no JSON object".into())),
+            Err(error) => return Err(broken(format!("is no JSON ({error})"))),
+        };
+        match rest.remove("schema") {
+            Some(Value::String(schema)) if schema == SCHEMA => {}
+            Some(other) => {
+                return Err(broken(format!("has schema {other}, and this version reads {SCHEMA:?}")));
+            }
+            None => return Err(broken("has no schema".into())),
+        }
+        match rest.remove("entries") {
+            Some(Value::Array(entries)) => Ok(Self { entries, rest }),
+            Some(_) => Err(broken("has entries that are no list".into())),
+            None => Err(broken("has no entries".into())),
+        }
+    }
+
+    /// The entries in order; one that cannot be read is the reason.
+    pub fn entries(&self) -> impl Iterator<Item = Result<Entry, String>> + '_ {
+        self.entries.iter().map(|entry| {
+            serde_json::from_value(entry.clone()).map_err(|error| format!("cannot be read: {error}"))
+        })
+    }
+
+    /// Adds an entry in the place of the one with the same key, if there is one.
+    pub fn insert(&mut self, entry: &Entry) {
+        let same = |other: &Value| {
+            serde_json::from_value::<Entry>(other.clone()).is_ok_and(|other| other.key == entry.key)
+        };
+        self.entries.retain(|other| !same(other));
+        self.entries.push(json!(entry));
+    }
+
+    /// Adds every entry of another profile that can be read, and says how many.
+    pub fn merge(&mut self, other: &Self) -> usize {
+        other.entries().filter_map(Result::ok).map(|entry| self.insert(&entry)).count()
+    }
+
+    /// The profile as the text of a file.
+    pub fn text(&self) -> String {
+        let mut fields = Map::new();
+        fields.insert("schema".into(), json!(SCHEMA));
+        fields.extend(self.rest.clone());
+        fields.insert("entries".into(), Value::Array(self.entries.clone()));
+        let mut text = pretty(&Value::Object(fields), 0);
+        text.push('\n');
+        text
+    }
+
+    /// Writes the profile to a file that appears whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be made or written, a full disk; the old file is then untouched.
+    pub fn write(&self, path: &Path) -> Result<(), ProfileError> {
+        let folder = folder(path)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io("write", path))?;
+        file.write_all(self.text().as_bytes()).map_err(io("write", path))?;
+        file.as_file().sync_all().map_err(io("write", path))?;
+        file.persist(path).map_err(|error| io("write", path)(error.error))?;
+        Ok(())
+    }
+
+    /// Reads the file, changes it and writes it, alone: other writers wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`] and [`Self::write`]; the file is then untouched.
+    pub fn update(path: &Path, change: impl FnOnce(&mut Self)) -> Result<(), ProfileError> {
+        let _alone = lock(path)?;
+        let mut profile = Self::read(path)?;
+        change(&mut profile);
+        profile.write(path)
+    }
+
+    /// Removes the file, whatever is in it, and says whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be removed.
+    pub fn reset(path: &Path) -> Result<bool, ProfileError> {
+        if !path.exists() {
+            return Ok(false);
+        }
+        let _alone = lock(path)?;
+        match fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(io("remove", path)(source)),
+        }
+    }
+}
+
+fn io(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> ProfileError {
+    let path = path.display().to_string();
+    move |source| ProfileError::Io { what, path: path.clone(), source }
+}
+
+/// The folder of a file, made where it is missing.
+fn folder(path: &Path) -> Result<&Path, ProfileError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(io("make a folder for", path))?;
+    Ok(folder)
+}
+
+/// Waits for the lock of a profile, a file beside it that stays; it is given back when dropped.
+fn lock(path: &Path) -> Result<File, ProfileError> {
+    folder(path)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
+    let file = file.map_err(io("lock", path))?;
+    file.lock().map_err(io("lock", path))?;
+    Ok(file)
+}
+
+/// JSON with short lists on one line, so that samples do not fill the screen.
+fn pretty(value: &Value, depth: usize) -> String {
+    let indent = |depth: usize| "  ".repeat(depth);
+    match value {
+        Value::Array(items) if items.iter().any(|item| item.is_array() || item.is_object()) => {
+            let items: Vec<_> = items
+                .iter()
+                .map(|item| format!("{}{}", indent(depth + 1), pretty(item, depth + 1)))
+                .collect();
+            format!("[\n{}\n{}]", items.join(",\n"), indent(depth))
+        }
+        Value::Object(fields) if fields.values().any(|item| item.is_array() || item.is_object()) => {
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(name, item)| {
+                    format!("{}{}: {}", indent(depth + 1), json!(name), pretty(item, depth + 1))
+                })
+                .collect();
+            format!("{{\n{}\n{}}}", fields.join(",\n"), indent(depth))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<_> =
+                fields.iter().map(|(name, item)| format!("{}: {item}", json!(name))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "))
+        }
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,344 @@
+//! What goes wrong around a run of `restride materialize`: nothing is lost, nothing is half-written, and
+//! the message says what to do.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+use restride::npy::Header;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const RESTRIDE: &str = env!("CARGO_BIN_EXE_restride");
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A small file of 0, 1, 2 ... and the path of a target beside it.
+fn small(folder: &Path) -> (PathBuf, PathBuf) {
+    let input = folder.join("in.npy");
+    let mut file = Header::render(b"'<i4'", false, &[100, 200], (1, 0));
+    file.extend((0..20_000i32).flat_map(i32::to_le_bytes));
+    fs::write(&input, file).unwrap();
+    (input, folder.join("out.npy"))
+}
+
+/// A file that takes a while: mostly holes, of which a run touches every page.
+fn slow(folder: &Path) -> (PathBuf, PathBuf) {
+    let input = folder.join("in.npy");
+    let header = Header::render(b"'|u1'", false, &[3 << 30], (1, 0));
+    fs::write(&input, &header).unwrap();
+    fs::File::options().write(true).open(&input).unwrap().set_len(header.len() as u64 + (3 << 30)).unwrap();
+    (input, folder.join("out.npy"))
+}
+
+/// Starts a slow run and waits until it copies: until both files are mapped.
+fn copying(input: &Path, output: &Path, hidden: bool) -> Child {
+    let mut command = Command::new(RESTRIDE);
+    command.arg("materialize").args([
+        input.as_os_str(),
+        "[::4096]".as_ref(),
+        "-o".as_ref(),
+        output.as_os_str(),
+    ]);
+    command.args(["--threads", "1", "--memory", "32M"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if hidden {
+        command.env("RESTRIDE_NAMED_TEMPORARY", "1");
+    }
+    let mut child = command.spawn().unwrap();
+    let here = input.parent().unwrap().to_str().unwrap().to_owned();
+    let start = Instant::now();
+    loop {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap_or_default();
+        let mapped: std::collections::HashSet<&str> = maps
+            .lines()
+            .filter(|line| line.contains(&here))
+            .filter_map(|line| line.split_whitespace().nth(4))
+            .collect();
+        if mapped.len() == 2 {
+            return child;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it could be disturbed");
+        assert!(start.elapsed() < Duration::from_secs(60), "the run never mapped its files");
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn stderr(ran: &Output) -> String {
+    String::from_utf8_lossy(&ran.stderr).into_owned()
+}
+
+/// Runs a shell script with the paths as `$1` (restride), `$2` (input) and `$3` (output).
+fn shell(script: &str, input: &Path, output: &Path) -> Output {
+    Command::new("sh").args(["-c", script, "sh", RESTRIDE]).args([input, output]).output().unwrap()
+}
+
+/// Runs a shell script with mounts of its own, which end with it. `None` where that is not allowed.
+fn with_mounts(script: &str, input: &Path, place: &Path) -> Option<Output> {
+    // SAFETY: geteuid has no arguments and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let flags: &[&str] = if root { &["-m"] } else { &["-r", "-m"] };
+    let allowed = Command::new("unshare").args(flags).arg("true").output().is_ok_and(|o| o.status.success());
+    if !allowed {
+        let what = "NOT TESTED: this system does not let the test mount a small file system";
+        assert!(std::env::var_os("CI").is_none(), "{what}; run CI with that right");
+        eprintln!("{what}");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(flags).args(["sh", "-ec", script, "sh", RESTRIDE]).args([input, place]);
+    Some(command.output().unwrap())
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing() {
+    let folder = folder();
+    let (input, _) = small(folder.path());
+    let place = folder.path().join("disk");
+    fs::create_dir(&place).unwrap();
+    let script = r#"mount -t tmpfs -o size=64k none "$3"; echo old > "$3/out.npy"
+        code=0; "$1" materialize "$2" .T -o "$3/out.npy" || code=$?
+        echo "code $code"; cat "$3/out.npy"; ls -A "$3""#;
+    let Some(ran) = with_mounts(script, &input, &place) else { return };
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "code 1\nold\nout.npy\n", "{}", stderr(&ran));
+    let message = stderr(&ran);
+    assert!(message.contains("cannot reserve") && message.contains("free some space"), "{message}");
+    assert_eq!(message.lines().count(), 1);
+}
+
+#[test]
+fn a_disk_too_small_for_the_temporary_file_is_an_error_too() {
+    let folder = folder();
+    let input = folder.path().join("in.npy");
+    let mut file = Header::render(b"'<u2'", false, &[5000, 4500], (1, 0));
+    file.extend((0..22_500_000u32).flat_map(|i| (i as u16).to_le_bytes()));
+    fs::write(&input, file).unwrap();
+    let place = folder.path().join("disk");
+    fs::create_dir(&place).unwrap();
+    // Room for the output of 45 MB, not for as much again between the passes.
+    let script = r#"mount -t tmpfs -o size=60m none "$3"; code=0
+        "$1" materialize "$2" .T -o "$3/out.npy" --memory 32M || code=$?; echo "code $code"; ls -A "$3""#;
+    let Some(ran) = with_mounts(script, &input, &place) else { return };
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "code 1\n", "{}", stderr(&ran));
+    assert!(
+        stderr(&ran).contains("intermediate result") && stderr(&ran).contains("free some space"),
+        "{}",
+        stderr(&ran)
+    );
+}
+
+#[test]
+fn a_read_only_file_system_is_an_error() {
+    let folder = folder();
+    let (input, _) = small(folder.path());
+    let place = folder.path().join("disk");
+    fs::create_dir(&place).unwrap();
+    let script = r#"mount -t tmpfs -o size=1m none "$3"; mount -o remount,ro "$3"
+        code=0; "$1" materialize "$2" .T -o "$3/out.npy" || code=$?; echo "code $code""#;
+    let Some(ran) = with_mounts(script, &input, &place) else { return };
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "code 1\n", "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("a disk that can be written"), "{}", stderr(&ran));
+}
+
+#[test]
+fn a_read_only_target_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let (input, output) = small(folder.path());
+    fs::write(&output, "old").unwrap();
+    fs::set_permissions(&output, fs::Permissions::from_mode(0o444)).unwrap();
+    let ran = shell(r#"exec "$1" materialize "$2" .T -o "$3""#, &input, &output);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(stderr(&ran).contains("read-only"), "{}", stderr(&ran));
+    assert_eq!(fs::read(&output).unwrap(), b"old");
+    assert_eq!(names(folder.path()), ["in.npy", "out.npy"]);
+}
+
+#[test]
+fn a_file_size_limit_is_an_error_and_no_signal() {
+    let folder = folder();
+    let (input, output) = small(folder.path());
+    for hidden in ["", "RESTRIDE_NAMED_TEMPORARY=1 "] {
+        let ran =
+            shell(&format!(r#"ulimit -f 8; {hidden}"$1" materialize "$2" .T -o "$3""#), &input, &output);
+        assert_eq!(ran.status.code(), Some(1), "{}", stderr(&ran));
+        assert!(stderr(&ran).contains("file size limit"), "{}", stderr(&ran));
+        assert_eq!(names(folder.path()), ["in.npy"]);
+    }
+}
+
+#[test]
+fn an_input_cut_short_while_mapped_ends_with_one_sentence() {
+    for hidden in [false, true] {
+        let folder = folder();
+        let (input, output) = slow(folder.path());
+        let child = copying(&input, &output, hidden);
+        fs::File::options().write(true).open(&input).unwrap().set_len(4096).unwrap();
+        let ran = child.wait_with_output().unwrap();
+        let message = stderr(&ran);
+        assert_eq!(ran.status.code(), Some(1), "{message}");
+        assert!(
+            message.starts_with("restride: ") && message.contains("in.npy: the file was cut short"),
+            "{message}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert_eq!(names(folder.path()), ["in.npy"]);
+    }
+}
+
+#[test]
+fn a_signal_ends_the_run_and_leaves_the_old_file_whole() {
+    for (signal, hidden) in [
+        (libc::SIGINT, false),
+        (libc::SIGINT, true),
+        (libc::SIGTERM, true),
+        (libc::SIGHUP, true),
+        (libc::SIGKILL, false),
+    ] {
+        let folder = folder();
+        let (input, output) = slow(folder.path());
+        fs::write(&output, "old").unwrap();
+        let child = copying(&input, &output, hidden);
+        let there = names(folder.path());
+        assert_eq!(there.iter().any(|name| name.starts_with(".out.npy.restride-")), hidden, "{there:?}");
+        // SAFETY: the child is ours and not yet waited for, so its id is still its own.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(ran.status.signal(), Some(signal), "a shell shows 128 + {signal}");
+        assert_eq!(fs::read(&output).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["in.npy", "out.npy"]);
+    }
+}
+
+#[test]
+fn an_ignored_signal_stays_ignored() {
+    let folder = folder();
+    let (input, output) = small(folder.path());
+    let ran = shell(
+        r#"trap '' INT TERM; "$1" materialize "$2" .T -o "$3" & kill -INT $!; wait $!"#,
+        &input,
+        &output,
+    );
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    assert_eq!(names(folder.path()), ["in.npy", "out.npy"]);
+}
+
+#[test]
+fn a_closed_pipe_loses_nothing() {
+    let folder = folder();
+    let (input, output) = small(folder.path());
+    for more in [&[][..], &["--json"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(RESTRIDE);
+        command.arg("materialize").args([
+            input.as_os_str(),
+            ".T".as_ref(),
+            "-o".as_ref(),
+            output.as_os_str(),
+        ]);
+        let ran = command.args(more).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert!(ran.status.success(), "{}", stderr(&ran));
+        assert_eq!(stderr(&ran), "");
+        assert_eq!(fs::metadata(&output).unwrap().len(), 128 + 80_000);
+        fs::remove_file(&output).unwrap();
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(RESTRIDE);
+    let ran = command.args(["explain", "--shape", "3,4", ".T", "--json"]).stdout(writer).output().unwrap();
+    assert!(ran.status.code().is_some_and(|code| code < 2), "{:?} {}", ran.status, stderr(&ran));
+    assert!(!stderr(&ran).contains("panicked"), "{}", stderr(&ran));
+}
+
+#[test]
+fn too_little_address_space_is_an_error_at_any_size() {
+    let folder = folder();
+    let (input, output) = small(folder.path());
+    let mut refused = 0;
+    for mebibytes in [24, 32, 48, 64, 100, 160, 250, 400, 600] {
+        let script = format!(
+            r#"ulimit -v {}; exec "$1" materialize "$2" ".expand(2000, -1, -1).permute(0, 2, 1)" -o "$3" --threads 2"#,
+            mebibytes * 1024
+        );
+        let ran = shell(&script, &input, &output);
+        let message = stderr(&ran);
+        match ran.status.code() {
+            Some(0) => fs::remove_file(&output).unwrap(),
+            Some(1) => {
+                refused += 1;
+                assert!(message.starts_with("restride: "), "{mebibytes} MiB: {message}");
+                assert!(message.contains("address space limit"), "{mebibytes} MiB: {message}");
+            }
+            _ => panic!("{mebibytes} MiB: {:?} {message}", ran.status),
+        }
+        assert_eq!(names(folder.path()), ["in.npy"], "{mebibytes} MiB");
+    }
+    assert!(refused > 3, "160 MB of output do not fit");
+}
+
+#[test]
+fn two_runs_on_one_target_leave_one_whole_result() {
+    let folder = folder();
+    let (input, output) = small(folder.path());
+    let alone = |expr: &str| {
+        let path = folder.path().join("alone.npy");
+        let ran = Command::new(RESTRIDE)
+            .arg("materialize")
+            .args([input.as_os_str(), expr.as_ref(), "-o".as_ref(), path.as_os_str()])
+            .output();
+        assert!(ran.unwrap().status.success());
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        bytes
+    };
+    let wanted = [alone(".T"), alone("[::-1]")];
+    for _ in 0..10 {
+        let both: Vec<Child> = [".T", "[::-1]"]
+            .iter()
+            .map(|expr| {
+                let mut command = Command::new(RESTRIDE);
+                command.arg("materialize").args([
+                    input.as_os_str(),
+                    expr.as_ref(),
+                    "-o".as_ref(),
+                    output.as_os_str(),
+                ]);
+                command.stdout(Stdio::null()).spawn().unwrap()
+            })
+            .collect();
+        for mut child in both {
+            assert!(child.wait().unwrap().success());
+        }
+        assert!(wanted.contains(&fs::read(&output).unwrap()));
+        assert_eq!(names(folder.path()), ["in.npy", "out.npy"]);
+    }
+}
+
+#[test]
+fn sixty_four_axes_fit_a_small_stack_and_an_empty_environment() {
+    let folder = folder();
+    let input = folder.path().join("in.npy");
+    let output = folder.path().join("out.npy");
+    let shape: Vec<usize> = (0..64).map(|axis| if axis % 8 == 3 { 3 } else { 1 }).collect();
+    let mut file = Header::render(b"'|u1'", true, &shape, (1, 0));
+    file.extend((0..6561u32).map(|i| i as u8));
+    fs::write(&input, file).unwrap();
+    let ran =
+        shell(r#"ulimit -s 256; exec env -i "$1" materialize "$2" .flip -o "$3" --verify"#, &input, &output);
+    assert_eq!(ran.status.code(), Some(2), "{}", stderr(&ran));
+    let ran = shell(
+        r#"ulimit -s 256; exec env -i "$1" materialize "$2" ".flip()" -o "$3" --verify"#,
+        &input,
+        &output,
+    );
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    assert_eq!(fs::metadata(&output).unwrap().len() % 64, 6561 % 64);
+}
