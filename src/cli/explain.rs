@@ -47,13 +47,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Turns a pad value, as written, into the bytes of one element.
+type Encode = dyn Fn(&str) -> Result<ElementBytes, crate::Error>;
+
 /// What the expression is applied to.
 struct Subject {
     layout: Layout,
     len: usize,
     element_size: usize,
     dtype: String,
-    encode: Box<dyn Fn(&str) -> Result<ElementBytes, crate::Error>>,
+    encode: Box<Encode>,
 }
 
 fn subject(args: &Args) -> Result<(Subject, String), Failure> {

@@ -325,10 +325,10 @@ mod tests {
         let mut seen = vec![0u8; layout.numel()];
         let regions = regions_of(layout);
         for (ranges, region) in &regions {
-            for k in 0..layout.numel() {
+            for (k, seen) in seen.iter_mut().enumerate() {
                 let index = layout.unravel(k);
                 if index.iter().zip(ranges).all(|(i, range)| range.contains(i)) {
-                    seen[k] += 1;
+                    *seen += 1;
                     assert_eq!(layout.mask().unwrap().allows(&index), *region == Region::Valid);
                 }
             }

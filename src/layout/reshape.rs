@@ -53,7 +53,7 @@ impl Layout {
             check_shape(&known)?;
             return Ok(known.to_vec());
         };
-        if product == 0 || count % product != 0 {
+        if product == 0 || !count.is_multiple_of(product) {
             return Err(refuse(match product {
                 0 => "-1 cannot be inferred beside an extent of 0".into(),
                 _ => format!("{count} elements cannot be divided by {product}"),
