@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "shape", value_name = "4k|huge")]
     pages: Option<String>,
     #[command(flatten)]
-    suite: bench_suite::Args,
+    suite: bench_suite::SuiteArgs,
     /// Prints JSON.
     #[arg(long)]
     json: bool,

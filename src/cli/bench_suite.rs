@@ -12,7 +12,7 @@ use crate::machine::counters;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SuiteArgs {
     /// How much the suite measures: quick is under 2 minutes, full under 20.
     #[arg(long, value_name = "quick|full", conflicts_with = "from_criterion")]
     preset: Option<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     filter: Option<String>,
 }
 
-impl Args {
+impl SuiteArgs {
     /// Whether one of them was given.
     pub(crate) fn named(&self) -> bool {
         self.preset.is_some()
@@ -37,7 +37,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &SuiteArgs, json: bool) -> Result<(), Failure> {
     let preset = match args.preset.as_deref() {
         None | Some("quick") => Preset::Quick,
         Some("full") => Preset::Full,
