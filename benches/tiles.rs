@@ -6,6 +6,7 @@
 mod support;
 
 use criterion::{BenchmarkId, Throughput};
+use restride::copy::tuning::{Knob, Origin, Value};
 use restride::{CopyOptions, Layout, Tensor, Tuning, View};
 
 const SIDE: usize = 2048;
@@ -21,8 +22,9 @@ fn main() {
     for src_bytes in [128, 512, 1024, 4096] {
         for dst_bytes in [64, 128, 512] {
             let mut tuning = Tuning::default();
-            tuning.tile_src_bytes.value = src_bytes;
-            tuning.tile_dst_bytes.value = dst_bytes;
+            for (knob, bytes) in [(Knob::TileSrc, src_bytes), (Knob::TileDst, dst_bytes)] {
+                tuning.set(knob, Some(4), Value::new(bytes, Origin::Caller)).expect("a tile of this range");
+            }
             let options = CopyOptions::default().threads(1).tuning(tuning);
             group.bench_function(BenchmarkId::new("f32 2048 .T", format!("{src_bytes}x{dst_bytes}")), |b| {
                 b.iter(|| view.materialize_into_with(output.as_mut_slice(), &options).expect("a plain copy"));

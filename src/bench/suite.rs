@@ -30,6 +30,12 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// When jobs are left out rather than begun: a machine that is busy with something else, or slow,
+    /// gets a shorter record and not a longer wait.
+    pub fn limit(self) -> Duration {
+        Duration::from_secs(if self == Self::Quick { 105 } else { 18 * 60 })
+    }
+
     /// Time for one walk.
     fn walk_effort(self) -> Effort {
         let budget = Duration::from_millis(if self == Self::Quick { 80 } else { 700 });
@@ -38,7 +44,7 @@ impl Preset {
 
     /// Time for one copy and its `memcpy`.
     fn copy_effort(self) -> Effort {
-        let budget = Duration::from_millis(if self == Self::Quick { 300 } else { 1500 });
+        let budget = Duration::from_millis(if self == Self::Quick { 250 } else { 1500 });
         Effort { budget, min_samples: 7, max_samples: record::MAX_SAMPLES }
     }
 
@@ -292,9 +298,19 @@ pub struct Context<'a> {
     pub probes: Vec<Probe>,
     /// Set from outside to stop.
     pub stop: &'a AtomicBool,
+    /// Whether the run is behind its time: then each job takes the fewest samples.
+    pub hurry: bool,
 }
 
 impl Context<'_> {
+    /// The effort for one job, cut down to the fewest samples in a hurry.
+    fn paced(&self, effort: Effort) -> Effort {
+        match self.hurry {
+            true => Effort { budget: Duration::ZERO, min_samples: 3, ..effort },
+            false => effort,
+        }
+    }
+
     /// Measures one job; no case where it was stopped before the first sample.
     ///
     /// # Errors
@@ -305,7 +321,7 @@ impl Context<'_> {
                 let setup = Setup {
                     pages: *pages,
                     cold: *cold,
-                    effort: self.preset.walk_effort(),
+                    effort: self.paced(self.preset.walk_effort()),
                     pool: self.pool.filter(|_| *all_cores),
                     probes: &self.probes,
                     stop: self.stop,
@@ -400,7 +416,7 @@ impl Context<'_> {
             options: CopyOptions::default().threads(if all_cores { 0 } else { 1 }),
             pages,
         };
-        let timed = timing::time(&job, self.preset.copy_effort())?;
+        let timed = timing::time(&job, self.paced(self.preset.copy_effort()))?;
         let name = table.id.strip_prefix(table.group).unwrap_or(&table.id).trim_start_matches('/');
         let mut case = Case::new(id, Kind::Copy)
             .param("name", name)
@@ -429,7 +445,7 @@ impl Context<'_> {
             options: CopyOptions::default().threads(1).streaming(true),
             pages: PageMode::Small,
         };
-        let timed = timing::time(&job, self.preset.copy_effort())?;
+        let timed = timing::time(&job, self.paced(self.preset.copy_effort()))?;
         let size = short_bytes(bytes);
         let case = |name: &str, samples: Vec<f64>| {
             let mut case = Case::new(format!("copy/limit/{name}/{size}"), Kind::Copy)
@@ -463,7 +479,7 @@ impl Context<'_> {
             options: CopyOptions::default().threads(1).tuning(tuning),
             pages: PageMode::Small,
         };
-        let timed = timing::time(&job, self.preset.copy_effort())?;
+        let timed = timing::time(&job, self.paced(self.preset.copy_effort()))?;
         let is_default = (src_bytes, dst_bytes) == (preset.tile_src_bytes.of(4), preset.tile_dst_bytes.of(4));
         let mut case = Case::new(id, Kind::Tile)
             .param("shape", json!([side, side]))
@@ -568,6 +584,7 @@ mod tests {
             caches: topology().cache_specs().iter().map(Into::into).collect(),
             probes: Vec::new(),
             stop: &stop,
+            hurry: false,
         };
         let walk = Walk::new(Pattern::Column, Number::F64, 64, 40).unwrap().with_pitch(64).unwrap();
         let small = cases::Case {

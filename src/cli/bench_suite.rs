@@ -10,6 +10,7 @@ use crate::bench::suite::{self, Context, Preset};
 use crate::machine::affinity::{self, Pinned, Pinning};
 use crate::machine::counters;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct SuiteArgs {
@@ -147,13 +148,15 @@ pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, u
             Some(affinity::pinned_pool(threads).map_err(|error| Failure::new("threads", error.to_string()))?)
         }
     };
-    let context = Context {
+    let mut context = Context {
         preset,
         pool: pool.as_ref().map(|(pool, _)| pool),
         caches: topology.cache_specs().iter().map(Into::into).collect(),
         probes,
         stop,
+        hurry: false,
     };
+    let start = Instant::now();
     let watch = Watch::start();
     let progress = Progress::new(jobs.len() as u64);
     let (mut left_out, mut done) = (Vec::new(), 0);
@@ -162,7 +165,11 @@ pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, u
             break;
         }
         progress.step(&job.id());
+        // Behind its time, more than the twentieth part that one long job may take.
+        let gone = start.elapsed().as_secs_f64() / preset.limit().as_secs_f64();
+        context.hurry = gone > done as f64 / jobs.len() as f64 + 0.05;
         match suite::left_out(job) {
+            _ if gone > 1.0 => left_out.push(format!("{}: the time was up", job.id())),
             Some(why) => left_out.push(why),
             None => match context.run(job) {
                 Ok(cases) => record.cases.extend(cases),
@@ -205,6 +212,9 @@ fn summary(record: &Record, path: Option<&Path>) -> String {
     }
     if let Some(seconds) = record.environment.seconds {
         out.push_str(&format!("{} cases in {seconds:.0} s\n", record.cases.len()));
+    }
+    if let Some(left_out) = record.environment.extra.get("left_out").and_then(|list| list.as_array()) {
+        out.push_str(&format!("{} jobs were left out, the first is {}\n", left_out.len(), left_out[0]));
     }
     match path {
         Some(path) => out.push_str(&format!("record: {}\n", path.display())),

@@ -6,6 +6,7 @@ use crate::machine::counters::{self, Probe};
 use crate::machine::fingerprint::Fingerprint;
 use crate::machine::pages::Pages;
 use crate::machine::topology::{CacheLevel, Topology};
+use crate::profile::{self, Location};
 use serde_json::{Value, json};
 
 /// Shows this machine: CPU, SIMD levels, caches, pages, counters.
@@ -67,7 +68,7 @@ impl Facts {
             "hypervisor": topology.hypervisor,
             "governor": topology.governor,
             "counters": counters::host_probes().iter().map(counter_json).collect::<Vec<_>>(),
-            "profile": Value::Null,
+            "profile": profile_json(),
         })
     }
 
@@ -91,6 +92,7 @@ impl Facts {
                 facts.push((name, format!("unknown, {} assumed", text::bytes(size.bytes as u64))));
             }
         }
+        facts.push(("profile", profile_text()));
         let mut out = String::new();
         for (name, value) in facts {
             out.push_str(&format!("{name:<11} {value}\n"));
@@ -207,4 +209,40 @@ fn counter_json(probe: &Probe) -> Value {
         "reason": probe.state.reason(),
         "remedy": probe.state.remedy(probe.event),
     })
+}
+
+/// The tuning profile that copies of this machine would use; null where profiles are switched off.
+fn profile_json() -> Value {
+    let path = match Location::find(None) {
+        Ok(Location::File(path)) => path,
+        Ok(Location::Off) => return Value::Null,
+        Err(error) => return json!({"path": null, "exists": false, "error": error.to_string()}),
+    };
+    let exists = path.exists();
+    let path = path.display().to_string();
+    match profile::load(None) {
+        Ok(loaded) => json!({
+            "path": path,
+            "exists": exists,
+            "values": loaded.values,
+            "ignored": loaded.ignored.iter().map(|ignored| json!({
+                "entry": ignored.entry,
+                "reason": ignored.reason,
+            })).collect::<Vec<_>>(),
+            "error": null,
+        }),
+        Err(error) => json!({"path": path, "exists": exists, "error": error.to_string()}),
+    }
+}
+
+fn profile_text() -> String {
+    let profile = profile_json();
+    match (&profile["path"], &profile["error"]) {
+        (_, Value::String(error)) => format!("not used: {error}"),
+        (Value::String(path), _) if profile["exists"] == true => {
+            format!("{} values for this machine in {path}", profile["values"])
+        }
+        (Value::String(_), _) => "none yet: restride tune makes one".to_owned(),
+        _ => "switched off".to_owned(),
+    }
 }

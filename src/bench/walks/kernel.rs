@@ -20,6 +20,10 @@ pub trait Sum: Copy + Send + Sync + 'static {
     fn element(index: usize) -> Self;
     /// For comparing sums.
     fn as_f64(self) -> f64;
+    /// [`row`] with as many sums as fill two cache lines.
+    fn row(data: &[Self], rows: usize, cols: usize, pitch: usize) -> Self {
+        row::<Self, 16>(data, rows, cols, pitch)
+    }
 }
 
 macro_rules! sum {
@@ -39,6 +43,10 @@ macro_rules! sum {
             fn as_f64(self) -> f64 {
                 self as f64
             }
+
+            fn row(data: &[Self], rows: usize, cols: usize, pitch: usize) -> Self {
+                row::<Self, { 128 / size_of::<$kind>() }>(data, rows, cols, pitch)
+            }
         }
     };
 }
@@ -55,12 +63,12 @@ pub struct Order {
     pub indices: Vec<u32>,
 }
 
-/// Sums the elements of a matrix row by row.
-pub fn row<T: Sum>(data: &[T], rows: usize, cols: usize, pitch: usize) -> T {
-    let mut sums = [T::ZERO; 2 * LANES];
+/// Sums the elements of a matrix row by row, into `N` sums.
+pub fn row<T: Sum, const N: usize>(data: &[T], rows: usize, cols: usize, pitch: usize) -> T {
+    let mut sums = [T::ZERO; N];
     for row in data.chunks(pitch.max(1)).take(rows) {
         let row = &row[..cols];
-        let (blocks, rest) = row.as_chunks::<{ 2 * LANES }>();
+        let (blocks, rest) = row.as_chunks::<N>();
         for block in blocks {
             for (sum, &element) in sums.iter_mut().zip(block) {
                 *sum = sum.plus(element);
@@ -159,7 +167,7 @@ pub fn run<T: Sum>(walk: &Walk, data: &[T], order: &Order) -> T {
     let Walk { rows, cols, pitch, .. } = *walk;
     match walk.pattern {
         _ if walk.is_empty() => T::ZERO,
-        Pattern::Row => row(data, rows, cols, pitch),
+        Pattern::Row => T::row(data, rows, cols, pitch),
         Pattern::Column => column(data, rows, cols, pitch),
         Pattern::Tiled => tiled(data, rows, cols, pitch, walk.tile),
         Pattern::Strided => strided(data, walk.stride),
