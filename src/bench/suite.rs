@@ -625,6 +625,7 @@ mod tests {
             caches: Vec::new(),
             probes: Vec::new(),
             stop: &stop,
+            hurry: false,
         };
         let moved = |shape: &[usize], expr: &str| {
             let case = cases::Case {
