@@ -128,7 +128,7 @@ fn the_folder_holds_page_record_tables_and_command() {
     let mut names: Vec<String> =
         std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["cases.csv", "command.txt", "record.json", "report.html", "samples.csv", "tables.md"]);
+    assert_eq!(names, ["cases.csv", "command.txt", "record.json", "report.html", "tables.md"]);
     let read = |name: &str| std::fs::read(out.join(name)).unwrap();
     assert_eq!(read("record.json"), std::fs::read(path("counters")).unwrap());
     let command = String::from_utf8(read("command.txt")).unwrap();

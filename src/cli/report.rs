@@ -56,10 +56,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         }
         stopped =
             record.environment.interrupted.then(|| (record.environment.extra["jobs_done"].clone(), total));
-        let mut text = serde_json::to_string_pretty(&record)
-            .map_err(|e| Failure::new("record", format!("the record cannot be written as JSON: {e}")))?;
-        text.push('\n');
-        records.push(Data::of(record, text).map_err(|e| Failure::new("record", e))?);
+        records.push(Data::fresh(record).map_err(|e| Failure::new("record", e))?);
     }
     Data::tell_apart(&mut records);
     let views = views_of(&[3, 4], &[], Dtype::F32, None).map_err(|(expr, r)| Failure::refused(&expr, &r))?;

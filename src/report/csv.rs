@@ -1,4 +1,4 @@
-//! Records as CSV: one file of cases, one of all samples.
+//! Records as CSV: one line a case.
 
 use super::data::{Case, Data, Stat, number, text};
 use serde_json::Value;
@@ -96,19 +96,6 @@ fn counter(c: &Case, event: &str) -> String {
     number(&v["value"]).map_or_else(|| text(&v["state"]).unwrap_or_default(), |n| n.to_string())
 }
 
-/// Every sample, one line each.
-pub fn samples(d: &Data) -> String {
-    let mut out = line(["id", "kind", "what", "sample", "ns"].map(String::from));
-    for (c, raw) in d.cases.iter().zip(d.value["cases"].as_array().into_iter().flatten()) {
-        for (what, key) in [("case", "samples"), ("memcpy", "memcpy_samples")] {
-            for (i, s) in raw[key].as_array().into_iter().flatten().enumerate() {
-                out.push_str(&line([c.id.clone(), c.kind.clone(), what.into(), i.to_string(), value(s)]));
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +121,5 @@ mod tests {
         let counts: Vec<usize> = text.lines().map(|l| l.split(',').count()).collect();
         assert_eq!(counts, [13, 13, 13]);
         assert!(text.contains("2x3"));
-        assert_eq!(samples(&d).lines().count(), 2);
     }
 }

@@ -98,6 +98,26 @@ impl Data {
         Ok(data)
     }
 
+    /// The page's view of a record that was just made, with the text that a file of it holds: a line a case.
+    ///
+    /// # Errors
+    ///
+    /// One sentence when the record cannot be written as JSON.
+    pub fn fresh(record: Record) -> Result<Self, String> {
+        let mut data = Self::of(record, String::new())?;
+        let (mut cases, mut head) = (Vec::new(), serde_json::Map::new());
+        for (key, value) in data.value.as_object().into_iter().flatten() {
+            match value.as_array().filter(|_| key == "cases") {
+                Some(all) => cases = all.iter().map(Value::to_string).collect(),
+                None => _ = head.insert(key.clone(), value.clone()),
+            }
+        }
+        let head = format!("{:#}", Value::Object(head));
+        let head = head.trim_end().trim_end_matches('}').trim_end();
+        data.text = format!("{head},\n  \"cases\": [\n{}\n  ]\n}}\n", cases.join(",\n"));
+        Ok(data)
+    }
+
     /// Gives every record a label of its own: the machine, then the date, then a number.
     pub fn tell_apart(all: &mut [Self]) {
         for (i, first) in all.iter().map(Self::cpu).collect::<Vec<_>>().iter().enumerate() {
@@ -147,6 +167,11 @@ impl Data {
     /// The command that made it.
     pub fn command(&self) -> String {
         text(&self.value["command"]).unwrap_or_default()
+    }
+
+    /// Whether it was made by the peers program and holds nothing else.
+    pub fn only_peers(&self) -> bool {
+        !self.cases.is_empty() && self.cases.iter().all(|c| c.kind == "peer")
     }
 
     /// Cases of one kind.
@@ -242,7 +267,11 @@ impl Case {
 
     /// What differs from a plain run (one thread, warm, ordinary pages), in words; empty when nothing does.
     pub fn variant(&self) -> String {
-        let threads = self.num("threads").filter(|t| *t > 1.0).map(|t| format!("{} threads", num::count(t)));
+        let threads = match self.num("threads") {
+            Some(t) if t > 1.0 => Some(format!("{} threads", num::count(t))),
+            // All cores were allowed, and one was found to be best.
+            _ => self.id.ends_with("/all cores").then(|| "all cores allowed".to_owned()),
+        };
         let cold = self.flag("cold").then(|| "cold".to_owned());
         let huge = self.str("pages").filter(|p| p == "huge").map(|_| "huge pages".to_owned());
         [threads, cold, huge].into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -377,6 +406,16 @@ mod tests {
             (None, None, None, None)
         );
         assert_eq!(b.time_ns, None);
+    }
+
+    #[test]
+    fn a_fresh_record_is_written_a_line_a_case_and_reads_back_the_same() {
+        let old = record(
+            r#"{"id":"a","kind":"copy","unit":"ns","samples":[0.1,5]},{"id":"b","kind":"walk","unit":"ns","samples":[]}"#,
+        );
+        let fresh = Data::fresh(old.record.clone()).unwrap();
+        assert_eq!(fresh.text.lines().filter(|l| l.starts_with("{\"id\"")).count(), 2);
+        assert_eq!(Data::parse(fresh.text, "fresh").unwrap().record, old.record);
     }
 
     #[test]

@@ -69,7 +69,6 @@ pub fn write(
     for (i, d) in records.iter().enumerate() {
         files.push((numbered(i, n, "record", "json"), d.text.clone()));
         files.push((numbered(i, n, "cases", "csv"), csv::cases(d)));
-        files.push((numbered(i, n, "samples", "csv"), csv::samples(d)));
     }
     if let Some(b) = baseline {
         files.push(("baseline.json".into(), b.text.clone()));

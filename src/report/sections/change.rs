@@ -29,11 +29,11 @@ pub(crate) fn amount(v: f64, unit: &str) -> String {
 }
 
 /// The record to compare with: the one that was named, or the earliest of the last record's machine.
-fn pair<'a>(records: &'a [Data], baseline: Option<&'a Data>) -> Option<(&'a Data, &'a Data)> {
+fn pair<'a>(records: &'a [&'a Data], baseline: Option<&'a Data>) -> Option<(&'a Data, &'a Data)> {
     if let Some(b) = baseline {
         return Some((b, records.last()?));
     }
-    let mut all: Vec<&Data> = records.iter().collect();
+    let mut all: Vec<&Data> = records.to_vec();
     all.sort_by_key(|d| d.created());
     let older =
         |new: &&Data| all.iter().copied().find(|d| d.created() < new.created() && d.cpu() == new.cpu());
@@ -41,7 +41,7 @@ fn pair<'a>(records: &'a [Data], baseline: Option<&'a Data>) -> Option<(&'a Data
 }
 
 /// The section.
-pub(crate) fn section(records: &[Data], baseline: Option<&Data>) -> Markup {
+pub(crate) fn section(records: &[&Data], baseline: Option<&Data>) -> Markup {
     let Some((base, new)) = pair(records, baseline) else {
         return super::missing("No baseline was given.", "restride report NEW.json --baseline BASE.json");
     };

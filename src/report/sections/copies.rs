@@ -7,7 +7,7 @@ use crate::report::num::{ratio, sig3, time};
 use maud::{Markup, html};
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
+pub(crate) fn section(records: &[&Data]) -> Markup {
     if records.iter().all(|d| facts::copies(d).next().is_none()) {
         return super::missing("No copies in this record.", "restride bench --preset quick -o record.json");
     }
@@ -248,16 +248,16 @@ fn roofline(d: &Data, i: usize) -> Markup {
         x: Axis::new("bytes read + written", Format::Bytes, true),
         y: Axis::new("GB/s", Format::Unit("GB/s"), true),
         series,
-        edges: super::edges(std::slice::from_ref(d)),
+        edges: super::edges(&[d]),
     }
     .figure()
     .unwrap_or_default()
 }
 
 /// Several records: the ratio of each case side by side.
-fn across(records: &[Data]) -> Markup {
+fn across(records: &[&Data]) -> Markup {
     let mut ids: Vec<(&str, String)> = Vec::new();
-    for c in records.iter().flat_map(facts::copies) {
+    for c in records.iter().flat_map(|d| facts::copies(d)) {
         if !ids.iter().any(|k| k.0 == c.id) {
             ids.push((&c.id, c.name()));
         }

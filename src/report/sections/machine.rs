@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
+pub(crate) fn section(records: &[&Data]) -> Markup {
     html! { @for d in records { (super::which(records, d)) (one(d)) } }
 }
 
@@ -123,17 +123,30 @@ fn shared(c: &Value) -> String {
     if c["probably_shared"].as_bool() == Some(true) { format!("{by}, probably more") } else { by }
 }
 
+/// Events in one row when state, reason and remedy are the same.
 fn counters(d: &Data) -> Markup {
-    let all = facts::counters(d);
+    let mut rows: Vec<(Vec<String>, facts::Counter)> = Vec::new();
+    for c in facts::counters(d) {
+        let same = |r: &(Vec<String>, facts::Counter)| {
+            r.1.state == c.state
+                && r.1.reason == c.reason
+                && r.1.remedy == c.remedy
+                && r.1.coverage == c.coverage
+        };
+        match rows.iter_mut().find(|r| same(r)) {
+            Some(row) => row.0.push(c.event.clone()),
+            None => rows.push((vec![c.event.clone()], c)),
+        }
+    }
     html! {
-        @if all.is_empty() { p.missing { "The record lists no hardware counters." } }
+        @if rows.is_empty() { p.missing { "The record lists no hardware counters." } }
         @else {
             div.scroll tabindex="0" role="region" aria-label="Hardware counters" {
                 table.compact.counters {
                     caption { "Hardware counters" }
-                    thead { tr { @for h in ["event", "state", "reason", "what to do"] { th.text scope="col" { (h) } } } }
-                    tbody { @for c in &all { tr {
-                        th scope="row" { (c.event) }
+                    thead { tr { @for h in ["events", "state", "reason", "what to do"] { th.text scope="col" { (h) } } } }
+                    tbody { @for (events, c) in &rows { tr {
+                        th scope="row" { (events.join(", ")) }
                         td.text { span class={ "state " (if c.works() { "ok" } else { "no" }) } { (c.state) }
                             @if let Some(p) = c.coverage { " " span.dim { "counted " (percent(p)) " of the time" } } }
                         td.text { (if c.reason.is_empty() { "–" } else { &c.reason }) }

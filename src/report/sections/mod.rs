@@ -20,7 +20,7 @@ fn missing(what: &str, command: &str) -> Markup {
 }
 
 /// Cache sizes as vertical lines; only when all records agree on them.
-fn edges(records: &[Data]) -> Vec<Edge> {
+fn edges(records: &[&Data]) -> Vec<Edge> {
     let mut all: Vec<(String, f64)> = Vec::new();
     for d in records {
         for c in d.caches() {
@@ -34,7 +34,7 @@ fn edges(records: &[Data]) -> Vec<Edge> {
 }
 
 /// A heading for one record where several are shown.
-fn which(records: &[Data], d: &Data) -> Markup {
+fn which(records: &[&Data], d: &Data) -> Markup {
     html! { @if records.len() > 1 { h3.which { (d.label) } } }
 }
 

@@ -7,7 +7,7 @@ use crate::report::num::{bytes, count, time, times};
 use maud::{Markup, html};
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
+pub(crate) fn section(records: &[&Data]) -> Markup {
     let anything =
         records.iter().any(|d| d.sweep("mountain").next().is_some() || d.sweep("pitch").next().is_some());
     if !anything {

@@ -6,17 +6,16 @@ use crate::report::num::{ratio, sig3};
 use maud::{Markup, html};
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
-    if records.iter().all(|d| d.of_kind("peer").next().is_none()) {
+pub(crate) fn section(records: &[&Data]) -> Markup {
+    let with: Vec<&Data> = records.iter().copied().filter(|d| d.of_kind("peer").next().is_some()).collect();
+    if with.is_empty() {
         return super::missing(
             "No record of the peers program was given.",
-            "cargo run --release --manifest-path benches/peers/Cargo.toml -- -o peers.json, then restride report RECORD.json peers.json",
+            "(cd benches/peers && cargo run --release -- --json peers.json), then restride report RECORD.json benches/peers/peers.json",
         );
     }
     html! {
-        @for (i, d) in records.iter().enumerate() {
-            @if d.of_kind("peer").next().is_some() { (super::which(records, d)) (one(d, i)) }
-        }
+        @for (i, d) in with.iter().enumerate() { (super::which(&with, d)) (one(d, i)) }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::report::num::bytes;
 use maud::{Markup, html};
 
 /// The section.
-pub(crate) fn section(records: &[Data], command: &str) -> Markup {
+pub(crate) fn section(records: &[&Data], command: &str) -> Markup {
     html! {
         h3 { "Data" }
         ul.downloads { @for (i, d) in records.iter().enumerate() {

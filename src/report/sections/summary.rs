@@ -118,7 +118,7 @@ fn validity(d: &Data, out: &mut Vec<Finding>) {
                 failed.len(),
                 failed[0]
             ),
-            "Their times mean nothing: run `restride verify` and report what it prints.",
+            "Their times mean nothing: run restride verify and report what it prints.",
         ));
     }
 }
@@ -249,7 +249,7 @@ fn noise(d: &Data, out: &mut Vec<Finding>) {
                 c.name(),
                 percent(*spread)
             ),
-            "Close other programs, or run again with `--preset full`.",
+            "Close other programs, or run again with --preset full.",
         ));
     } else if !reasons.is_empty() {
         out.push(finding(Tone::Note, "Conditions", format!("{}.", capital(&reasons.join("; "))), ""));
@@ -273,7 +273,7 @@ fn sentence(s: &str) -> String {
 }
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
+pub(crate) fn section(records: &[&Data]) -> Markup {
     html! {
         @if records.len() > 1 { (side_by_side(records)) }
         @for d in records {
@@ -303,8 +303,8 @@ pub(crate) fn section(records: &[Data]) -> Markup {
 }
 
 /// The figures of all records in one table: what a transposed walk costs at each level, and the copies.
-fn side_by_side(records: &[Data]) -> Markup {
-    let costs: Vec<Vec<facts::LevelCost>> = records.iter().map(facts::level_costs).collect();
+fn side_by_side(records: &[&Data]) -> Markup {
+    let costs: Vec<Vec<facts::LevelCost>> = records.iter().map(|d| facts::level_costs(d)).collect();
     let mut levels: Vec<&str> = Vec::new();
     for c in costs.iter().flatten() {
         if !levels.contains(&c.level.as_str()) {

@@ -6,7 +6,7 @@ use crate::report::num::{bytes, count, percent, sig3, time};
 use maud::{Markup, html};
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
+pub(crate) fn section(records: &[&Data]) -> Markup {
     if records.iter().all(|d| d.of_kind("tile").next().is_none()) {
         return super::missing(
             "No tile sweep in this record.",

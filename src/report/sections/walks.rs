@@ -23,7 +23,7 @@ pub(crate) fn pattern_name(p: &str) -> (String, usize) {
 }
 
 /// The patterns that occur, known ones first.
-fn patterns(records: &[Data]) -> Vec<String> {
+fn patterns(records: &[&Data]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for c in records.iter().flat_map(|d| d.sweep("ladder")) {
         let p = c.str("pattern").unwrap_or_else(|| c.kind.clone());
@@ -52,7 +52,7 @@ fn size_axis() -> Axis {
 }
 
 /// The section.
-pub(crate) fn section(records: &[Data]) -> Markup {
+pub(crate) fn section(records: &[&Data]) -> Markup {
     if records.iter().all(|d| d.sweep("ladder").next().is_none()) {
         return super::missing(
             "No walks over a ladder of sizes in this record.",
@@ -75,7 +75,7 @@ fn main(d: &Data, pattern: &str) -> Vec<Point> {
 
 /// One record: all patterns in one chart.
 fn times(d: &Data) -> Markup {
-    let mut series: Vec<Series> = (patterns(std::slice::from_ref(d)).iter())
+    let mut series: Vec<Series> = (patterns(&[d]).iter())
         .map(|p| {
             let (name, style) = pattern_name(p);
             Series { name, style, joined: true, points: main(d, p) }
@@ -96,7 +96,7 @@ fn times(d: &Data) -> Markup {
         x: size_axis(),
         y: Axis::new("ns per element", Format::Unit("ns"), true),
         series,
-        edges: super::edges(std::slice::from_ref(d)),
+        edges: super::edges(&[d]),
     }
     .figure()
     .unwrap_or_default()
@@ -128,6 +128,10 @@ fn others(d: &Data) -> Markup {
                     sig3(s.low),
                     sig3(s.high),
                 ]);
+                if p == "chase" {
+                    // A latency is no cost per element of a stream: it stands in the table only.
+                    continue;
+                }
                 bars.push(Bar {
                     tip: format!(
                         "{name}, {detail}: {} ns per element ({} to {})",
@@ -140,7 +144,7 @@ fn others(d: &Data) -> Markup {
                     value: s.median,
                     range: Some((s.low, s.high)),
                     shown: format!("{} ns", sig3(s.median)),
-                    style: [0, 1, 4][style],
+                    style: style % 2,
                     ticks: Vec::new(),
                 });
             }
@@ -152,7 +156,7 @@ fn others(d: &Data) -> Markup {
         id: "walk-others".into(),
         title: "Other ways to walk".into(),
         reading: "The same sizes with other element types, cold caches, huge pages or all cores at once, beside the plain walk. \
-                  Shorter is better."
+                  Shorter is better; latencies are in the table."
             .into(),
         groups,
         legend: html! {},
@@ -207,7 +211,7 @@ fn bandwidth(d: &Data) -> Markup {
         x: size_axis(),
         y: Axis::new("GB/s", Format::Unit("GB/s"), true),
         series,
-        edges: super::edges(std::slice::from_ref(d)),
+        edges: super::edges(&[d]),
     }
     .figure()
     .unwrap_or_default()
@@ -264,7 +268,7 @@ fn misses(d: &Data) -> Markup {
         x: size_axis(),
         y: Axis::new("misses per element", Format::Unit(""), false),
         series,
-        edges: super::edges(std::slice::from_ref(d)),
+        edges: super::edges(&[d]),
     };
     html! { (chart.figure().unwrap_or_default()) (lines_table(d, &levels, &events)) }
 }
@@ -276,7 +280,7 @@ fn lines_table(d: &Data, levels: &[String], events: &[String]) -> Markup {
     head.extend(events.iter().map(|e| format!("measured: {e} per element")));
     let opt = |v: Option<f64>| v.map_or_else(|| "–".into(), sig3);
     let mut rows = Vec::new();
-    for p in patterns(std::slice::from_ref(d)) {
+    for p in patterns(&[d]) {
         for c in of(d, &p) {
             let lines = c.num("lines_per_element").or_else(|| Some(c.num("lines")? / c.elements()?));
             let name = [pattern_name(&p).0, c.variant()]
@@ -299,7 +303,7 @@ fn lines_table(d: &Data, levels: &[String], events: &[String]) -> Markup {
 }
 
 /// Several records: one chart a pattern, one line a record.
-fn across(records: &[Data], pattern: &str) -> Markup {
+fn across(records: &[&Data], pattern: &str) -> Markup {
     let name = pattern_name(pattern).0;
     let series = (records.iter().enumerate())
         .map(|(i, d)| {
