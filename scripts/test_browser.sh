@@ -3,6 +3,7 @@
 #
 #   scripts/test_browser.sh                  all browser tests
 #   RESTRIDE_SHOTS=shots scripts/test_browser.sh   and keeps a picture of every page in every theme and size
+#   RESTRIDE_BIN=target/release/restride ...       with a program that is already built
 #
 # Needs chromium, node (18 or newer) and npm. Without them it says so and skips, but fails where CI=true.
 set -euo pipefail
@@ -26,12 +27,16 @@ command -v node >/dev/null || lacking "there is no node on the PATH"
 command -v npm >/dev/null || lacking "there is no npm on the PATH"
 [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 18 ] || lacking "node $(node --version) is too old"
 
-cargo build --quiet
-target=${CARGO_TARGET_DIR:-target}
-restride=$(realpath "$target/debug/restride")
+restride=${RESTRIDE_BIN:-}
+if [ -z "$restride" ]; then
+    cargo build --quiet
+    restride=${CARGO_TARGET_DIR:-target}/debug/restride
+fi
+restride=$(realpath "$restride")
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
 
+shots=${RESTRIDE_SHOTS:+$(realpath -m "$RESTRIDE_SHOTS")}
 records=tests/data/records
 report() { # folder, then what `restride report` takes
     local folder=$1
@@ -52,5 +57,4 @@ done
 
 cd tests/browser
 [ -d node_modules/playwright-core ] && [ package-lock.json -ot node_modules ] || npm ci --silent --no-audit --no-fund
-shots=${RESTRIDE_SHOTS:+$(realpath -m "$OLDPWD/$RESTRIDE_SHOTS")}
 RESTRIDE_PAGES=$pages RESTRIDE_BROWSER=$browser RESTRIDE_BIN=$restride RESTRIDE_SHOTS=$shots node --test --test-reporter=spec
