@@ -249,7 +249,7 @@ fn noise(d: &Data, out: &mut Vec<Finding>) {
                 c.name(),
                 percent(*spread)
             ),
-            "Close other programs, or run again with --preset full.",
+            "Close other programs, or measure longer (restride bench with preset full).",
         ));
     } else if !reasons.is_empty() {
         out.push(finding(Tone::Note, "Conditions", format!("{}.", capital(&reasons.join("; "))), ""));
