@@ -29,6 +29,9 @@ pub mod npy;
 #[cfg(feature = "profile")]
 pub mod profile;
 pub mod tensor;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod tune;
 pub mod view;
 
 #[cfg(feature = "cli")]

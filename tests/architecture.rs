@@ -42,7 +42,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("dtype", &["error"]),
     ("eval", &["error", "layout", "expr", "view", "tensor", "copy", "copy::options", "dtype", "npy"]),
     ("npy", &["error", "layout", "view", "copy", "copy::options", "copy::plan", "dtype"]),
-    ("profile", &["error", "copy::tuning", "machine", "machine::topology", "machine::fingerprint"]),
+    (
+        "profile",
+        &[
+            "error",
+            "copy::kernels",
+            "copy::options",
+            "copy::tuning",
+            "machine",
+            "machine::topology",
+            "machine::fingerprint",
+        ],
+    ),
     ("cachesim", &["error", "layout", "copy::plan", "copy::options", "machine", "machine::topology"]),
     ("bench::record", &["error", "machine::fingerprint"]),
     (

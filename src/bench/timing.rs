@@ -89,7 +89,7 @@ impl Default for Effort {
 }
 
 /// Bytes in pages of the asked kind, all written.
-fn buffer(bytes: usize, mode: PageMode, seed: u64) -> Result<Tensor<u8>, Error> {
+pub(crate) fn buffer(bytes: usize, mode: PageMode, seed: u64) -> Result<Tensor<u8>, Error> {
     let mut memory = Uninit::<u8>::new(&[bytes])?;
     let spare = memory.spare();
     if mode == PageMode::Small {

@@ -1,7 +1,7 @@
 //! What a profile entry holds for: version, CPU, caches, SIMD level, pages.
 
 use super::ProfileError;
-use crate::copy::Isa;
+use crate::copy::kernels::Isa;
 use crate::machine::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::fmt;

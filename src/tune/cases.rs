@@ -1,0 +1,160 @@
+//! The copies that a search times, and others that confirm what it found.
+
+use super::target::{Group, Target};
+use crate::copy::tuning::Tuning;
+
+/// One copy that is timed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// Name, unique among the cases of a target.
+    pub name: String,
+    /// Bytes of an element.
+    pub element_bytes: usize,
+    /// Extents of the row-major input.
+    pub shape: Vec<usize>,
+    /// The view that is made contiguous.
+    pub expr: String,
+    /// Threads, 0 for the default.
+    pub threads: usize,
+}
+
+fn case(size: usize, shape: &[usize], expr: &str) -> Case {
+    let extents = shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+    Case {
+        name: format!("{extents}{expr}/{size}"),
+        element_bytes: size,
+        shape: shape.to_vec(),
+        expr: expr.into(),
+        threads: 1,
+    }
+}
+
+/// Rows of a square matrix whose elements of `size` bytes take about `bytes`.
+fn side(bytes: usize, size: usize) -> usize {
+    (bytes / size).isqrt()
+}
+
+/// The cases of a target: those that the search times, and others that confirm its winner.
+///
+/// In L2 and beyond, power-of-two and odd pitches, and more axes than two, as far as the knob has a say.
+pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
+    let size = target.element_bytes.unwrap_or(4);
+    let l2 = tuning.l2_bytes.value.clamp(256 << 10, 4 << 20);
+    // Rows of whole lines.
+    let even = |bytes: usize| side(bytes, size).next_multiple_of((64 / size).max(8));
+    let power = |bytes: usize| 1 << side(bytes, size).ilog2();
+    let odd = |bytes: usize| side(bytes, size) | 1;
+    let square = |n: usize| case(size, &[n, n], ".T");
+    let (search, confirm) = match target.group {
+        // Destinations around the caches, so that each threshold has a case on either side.
+        Group::Streaming => {
+            let ladder =
+                |quarters: &[usize]| quarters.iter().map(|&q| square(even(q * l2 / 4))).collect::<Vec<_>>();
+            let half = tuning.l3_bytes.value.clamp(l2, 64 << 20) / 2;
+            let mut search = ladder(&[2, 4, 6, 10, 16]);
+            search.push(square(even(half)));
+            let mut confirm = ladder(&[3, 5, 8, 12]);
+            confirm.push(case(size, &[4, even(l2 / 2), even(l2 / 2)], ".mT"));
+            (search, confirm)
+        }
+        Group::Tile => (
+            vec![
+                square(even(l2 / 4)),
+                square(power(8 << 20)),
+                square(even(6 << 20)),
+                case(size, &[8, even(1 << 20), even(1 << 20)], ".permute(2, 0, 1)"),
+            ],
+            vec![
+                square(even(l2 / 3)),
+                square(power(16 << 20)),
+                square(even(9 << 20)),
+                case(size, &[even(2 << 20), 4, even(2 << 20)], ".T"),
+            ],
+        ),
+        Group::Staged => (
+            vec![
+                square(odd(4 << 20)),
+                square(odd(10 << 20)),
+                case(size, &[31, odd(200 << 10), odd(200 << 10)], ".permute(0, 2, 1)"),
+                case(size, &[5, 7, odd(120 << 10), odd(120 << 10)], ".T"),
+            ],
+            vec![
+                square(odd(6 << 20)),
+                square(odd(12 << 20)),
+                case(size, &[17, odd(400 << 10), odd(400 << 10)], ".permute(0, 2, 1)"),
+                case(size, &[7, 3, odd(160 << 10), odd(160 << 10)], ".T"),
+            ],
+        ),
+        Group::Rows => {
+            let rows = |bytes: usize, row: usize, expr: &str| {
+                let width = row.div_ceil(size);
+                case(size, &[bytes / (width * size), width], expr)
+            };
+            (
+                vec![
+                    rows(l2 / 4, 192, "[:, 1:]"),
+                    rows(6 << 20, 200, "[:, 1:]"),
+                    rows(6 << 20, 1000, "[:, 2:]"),
+                    case(size, &[32, 64, 128, 160usize.div_ceil(size)], ".permute(1, 0, 2, 3)"),
+                ],
+                vec![
+                    rows(l2 / 3, 256, "[:, 1:]"),
+                    rows(8 << 20, 330, "[:, 1:]"),
+                    rows(5 << 20, 700, "[:, 3:]"),
+                    case(size, &[48, 32, 128, 256usize.div_ceil(size)], ".permute(2, 1, 0, 3)"),
+                ],
+            )
+        }
+        Group::Threads => {
+            let copy = |bytes: usize| case(size, &[even(bytes), even(bytes)], ".T");
+            (
+                [200 << 10, 400 << 10, 800 << 10, 1600 << 10, 3 << 20, 6 << 20].map(copy).to_vec(),
+                [300 << 10, 600 << 10, 1200 << 10, 2400 << 10, 5 << 20].map(copy).to_vec(),
+            )
+        }
+    };
+    let threads = if target.group == Group::Threads { 0 } else { 1 };
+    let fix = |cases: Vec<Case>| {
+        let mut seen: Vec<Case> = Vec::new();
+        for case in cases {
+            let case = Case { threads, ..case };
+            if !seen.contains(&case) {
+                seen.push(case);
+            }
+        }
+        seen
+    };
+    let search = fix(search);
+    let mut confirm = fix(confirm);
+    confirm.retain(|case| !search.contains(case));
+    (search, confirm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::target::targets;
+    use super::*;
+    use crate::Layout;
+
+    #[test]
+    fn cases_are_views_of_moderate_size_and_confirmed_on_others() {
+        for caches in [(0, 0, 0), (48 << 10, 2 << 20, 300 << 20), (32 << 10, 256 << 10, 0)] {
+            let tuning = Tuning::for_caches(caches.0, caches.1, caches.2);
+            for target in targets(2) {
+                let (search, confirm) = cases(&target, &tuning);
+                assert!(search.len() >= 3 && confirm.len() >= 3, "{target}: {search:?} {confirm:?}");
+                for case in search.iter().chain(&confirm) {
+                    let layout = Layout::row_major(&case.shape).unwrap();
+                    let bytes = layout.numel() * case.element_bytes;
+                    assert!(
+                        (10 << 10..=80 << 20).contains(&bytes),
+                        "{target}: {} is {bytes} bytes",
+                        case.name
+                    );
+                    layout.apply(&case.expr).unwrap();
+                }
+                assert!(confirm.iter().all(|case| !search.contains(case)));
+            }
+        }
+    }
+}

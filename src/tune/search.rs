@@ -1,0 +1,332 @@
+//! Successive halving, and the confirmation of what it leaves.
+
+use super::Stopwatch;
+use super::cases::{Case, cases};
+use super::target::{Choice, Target};
+use crate::bench::stats::{Summary, median};
+use crate::copy::tuning::Tuning;
+use crate::profile::{Measurement, Winner};
+use std::time::Duration;
+
+/// A winner must be at least this much faster, however quiet the machine is.
+const LEAST_GAIN: f64 = 1.01;
+/// A winner may be slower on no confirming case by more than this.
+const MOST_LOSS: f64 = 0.97;
+/// Samples of each choice on each case in the first round.
+const FIRST_SAMPLES: usize = 3;
+/// Samples of each choice on each confirming case.
+const CONFIRM_SAMPLES: usize = 15;
+
+/// How the search of one target ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The winner replaces the current choice.
+    Better {
+        /// Time of the current choice over time of the winner, over the confirming cases.
+        gain: f64,
+        /// The largest gain seen between equal choices.
+        noise: f64,
+    },
+    /// Nothing was faster in the search.
+    CurrentIsBest,
+    /// The best of the search did not beat the noise.
+    NotConfirmed {
+        /// Its gain over the confirming cases.
+        gain: f64,
+        /// The largest gain seen between equal choices.
+        noise: f64,
+    },
+    /// The best of the search was slower on a confirming case.
+    SlowerOn {
+        /// The case.
+        case: String,
+        /// Time of the current choice over its time.
+        ratio: f64,
+    },
+    /// Every proposal makes the same plans as the current choice.
+    NothingToTry,
+    /// The time or the user's patience ran out before an answer.
+    Unfinished,
+}
+
+/// What the search of one target found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// What was tuned.
+    pub target: Target,
+    /// The choice before.
+    pub before: Choice,
+    /// The best choice of the search, where there was one.
+    pub best: Option<Choice>,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Choices that failed their check against the reference, with the case.
+    pub wrong: Vec<(Choice, String)>,
+    /// Everything that was timed.
+    pub measurements: Vec<Measurement>,
+}
+
+impl Found {
+    /// The values that replace others, one for each knob that changed.
+    pub fn winners(&self) -> Vec<Winner> {
+        let (Some(best), Verdict::Better { gain, noise }) = (&self.best, &self.verdict) else {
+            return Vec::new();
+        };
+        let values = best.0.iter().zip(&self.before.0);
+        let knobs = self.target.group.knobs().iter();
+        knobs
+            .zip(values)
+            .filter(|(_, (value, before))| value != before)
+            .map(|(knob, (&value, &replaces))| Winner {
+                knob: knob.name().to_owned(),
+                element_bytes: self.target.element_bytes,
+                value,
+                replaces,
+                gain: *gain,
+                noise: *noise,
+            })
+            .collect()
+    }
+}
+
+/// Samples of several choices on several cases: `samples[choice][case]`.
+type Samples = Vec<Vec<Vec<f64>>>;
+
+struct Race<'a> {
+    watch: &'a mut dyn Stopwatch,
+    deadline: Duration,
+}
+
+impl Race<'_> {
+    fn over(&self) -> bool {
+        self.watch.stopped() || self.watch.elapsed() >= self.deadline
+    }
+
+    /// Takes `count` samples of each tuning that runs, in turn, on each case; `false` where it had to stop.
+    fn lap(
+        &mut self,
+        cases: &[Case],
+        tunings: &[Tuning],
+        running: &[usize],
+        count: usize,
+        samples: &mut Samples,
+    ) -> Result<bool, crate::Error> {
+        for (k, case) in cases.iter().enumerate() {
+            for lap in 0..count {
+                // Every other lap runs the other way round: what one leaves behind hits all alike.
+                for step in 0..running.len() {
+                    if self.over() {
+                        return Ok(false);
+                    }
+                    let at = if lap % 2 == 0 { step } else { running.len() - 1 - step };
+                    let who = running[at];
+                    samples[who][k].push(self.watch.sample(case, &tunings[who])?);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// How many times as fast `choice` is as `base`, over all cases: the geometric mean of medians.
+fn speed(base: &[Vec<f64>], choice: &[Vec<f64>]) -> f64 {
+    let ratios = base.iter().zip(choice).filter_map(|(base, choice)| ratio(base, choice));
+    let (sum, count) = ratios.fold((0.0, 0), |(sum, count), ratio| (sum + ratio.ln(), count + 1));
+    if count == 0 { 1.0 } else { (sum / f64::from(count)).exp() }
+}
+
+fn ratio(base: &[f64], choice: &[f64]) -> Option<f64> {
+    let (base, choice) = (median(base)?, median(choice)?);
+    (base > 0.0 && choice > 0.0).then(|| base / choice)
+}
+
+/// How large a gain chance alone can make, from the intervals of the medians: the search asks often.
+fn uncertainty(base: &[Vec<f64>], choice: &[Vec<f64>]) -> f64 {
+    let half = |samples: &Vec<f64>| Summary::of(samples).map_or(0.0, |summary| summary.relative_half_width());
+    let sum: f64 = base.iter().chain(choice).map(half).map(|half| half * half).sum();
+    (1.5 * sum.sqrt() / base.len().max(1) as f64).exp()
+}
+
+/// Searches one target around `tuning` until `deadline`, the time of the stopwatch.
+///
+/// # Errors
+///
+/// What a copy of the cases refuses, other than a wrong result: that only drops the choice.
+pub fn search(
+    watch: &mut dyn Stopwatch,
+    target: Target,
+    tuning: &Tuning,
+    deadline: Duration,
+) -> Result<Found, crate::Error> {
+    let before = target.current(tuning);
+    let (search_cases, confirm_cases) = cases(&target, tuning);
+    let mut found = Found {
+        target,
+        before: before.clone(),
+        best: None,
+        verdict: Verdict::Unfinished,
+        wrong: Vec::new(),
+        measurements: Vec::new(),
+    };
+    // The current choice is number 0.
+    let (mut choices, mut tunings) = (vec![before], vec![*tuning]);
+    for choice in target.proposals(tuning) {
+        let with = target.with(tuning, &choice)?;
+        let mut differs = false;
+        let mut right = true;
+        for case in &search_cases {
+            if watch.stopped() {
+                return Ok(found);
+            }
+            if watch.same_plan(case, tuning, &with)? {
+                continue;
+            }
+            differs = true;
+            if !watch.right(case, &with)? {
+                found.wrong.push((choice.clone(), case.name.clone()));
+                right = false;
+                break;
+            }
+        }
+        if differs && right {
+            choices.push(choice);
+            tunings.push(with);
+        }
+    }
+    if choices.len() == 1 {
+        found.verdict = Verdict::NothingToTry;
+        return Ok(found);
+    }
+    let mut race = Race { watch, deadline };
+    let mut samples: Samples = vec![vec![Vec::new(); search_cases.len()]; choices.len()];
+    let mut running: Vec<usize> = (0..choices.len()).collect();
+    let mut count = FIRST_SAMPLES;
+    let mut finished = true;
+    while finished {
+        finished = race.lap(&search_cases, &tunings, &running, count, &mut samples)?;
+        let rate = |&who: &usize| speed(&samples[0], &samples[who]);
+        let mut rivals: Vec<usize> = running[1..].to_vec();
+        rivals.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        if !finished {
+            break;
+        }
+        if rivals.len() == 1 {
+            running = vec![0, rivals[0]];
+            break;
+        }
+        rivals.truncate(rivals.len().div_ceil(2));
+        running = [vec![0], rivals].concat();
+        count *= 2;
+    }
+    for who in 1..choices.len() {
+        for (k, case) in search_cases.iter().enumerate() {
+            found.measurements.push(measurement(
+                &target,
+                &choices[who],
+                case,
+                false,
+                &samples[who][k],
+                &samples[0][k],
+            ));
+        }
+    }
+    if !finished {
+        return Ok(found);
+    }
+    let best = running[1];
+    if speed(&samples[0], &samples[best]) <= 1.0 {
+        found.verdict = Verdict::CurrentIsBest;
+        return Ok(found);
+    }
+    found.best = Some(choices[best].clone());
+    confirm(&mut race, &mut found, &confirm_cases, tuning, &tunings[best])?;
+    Ok(found)
+}
+
+/// Times the winner, the current choice and its twin, in that order and back, on cases that are new.
+fn confirm(
+    race: &mut Race<'_>,
+    found: &mut Found,
+    cases: &[Case],
+    current: &Tuning,
+    winner: &Tuning,
+) -> Result<(), crate::Error> {
+    let Some(best) = found.best.clone() else { return Ok(()) };
+    for case in cases {
+        if !race.watch.right(case, winner)? {
+            found.wrong.push((best, case.name.clone()));
+            found.best = None;
+            found.verdict = Verdict::CurrentIsBest;
+            return Ok(());
+        }
+    }
+    // A case that both copy by the same plan says nothing.
+    let mut telling = Vec::new();
+    for case in cases {
+        if !race.watch.same_plan(case, current, winner)? {
+            telling.push(case.clone());
+        }
+    }
+    let cases = &telling[..];
+    if cases.is_empty() {
+        found.verdict = Verdict::NotConfirmed { gain: 1.0, noise: 1.0 };
+        return Ok(());
+    }
+    let tunings = [*winner, *current, *current];
+    let mut samples: Samples = vec![vec![Vec::new(); cases.len()]; 3];
+    // Reversed: the search ran the current choice first.
+    let finished = race.lap(cases, &tunings, &[0, 2, 1], CONFIRM_SAMPLES, &mut samples)?;
+    for (k, case) in cases.iter().enumerate() {
+        found.measurements.push(measurement(
+            &found.target,
+            &best,
+            case,
+            true,
+            &samples[0][k],
+            &samples[1][k],
+        ));
+    }
+    if !finished {
+        return Ok(());
+    }
+    let gain = speed(&samples[1], &samples[0]);
+    let twin = speed(&samples[1], &samples[2]);
+    let largest = samples[1].iter().zip(&samples[2]).filter_map(|(a, b)| ratio(a, b));
+    let largest = largest.fold(1.0f64, |most, ratio| most.max(ratio).max(1.0 / ratio));
+    // What equal choices differ by: all together, and the worst single case spread over all of them.
+    let spread = largest.powf(1.0 / (cases.len().max(1) as f64).sqrt());
+    let noise = twin.max(1.0 / twin).max(spread).max(uncertainty(&samples[1], &samples[0]));
+    let worst = cases.iter().enumerate().filter_map(|(k, case)| {
+        let ratio = ratio(&samples[1][k], &samples[0][k])?;
+        Some((ratio, case.name.clone()))
+    });
+    let worst = worst.min_by(|a, b| a.0.total_cmp(&b.0));
+    found.verdict = match worst {
+        _ if gain <= noise.max(LEAST_GAIN) => Verdict::NotConfirmed { gain, noise },
+        Some((ratio, case)) if ratio < MOST_LOSS => Verdict::SlowerOn { case, ratio },
+        _ => Verdict::Better { gain, noise },
+    };
+    Ok(())
+}
+
+fn measurement(
+    target: &Target,
+    choice: &Choice,
+    case: &Case,
+    confirms: bool,
+    samples: &[f64],
+    current: &[f64],
+) -> Measurement {
+    Measurement {
+        knob: target.group.name().to_owned(),
+        element_bytes: target.element_bytes,
+        values: choice.0.clone(),
+        case: case.name.clone(),
+        confirms,
+        samples_ns: samples.to_vec(),
+        current_samples_ns: current.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
