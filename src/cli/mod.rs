@@ -14,6 +14,8 @@ mod model;
 mod progress;
 mod report;
 mod text;
+mod tune;
+mod tune_profile;
 mod walk;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +29,9 @@ pub(crate) use failure::Failure;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Tuning profile to use instead of this user's; `none` for the defaults
+    #[arg(long, global = true, value_name = "PATH")]
+    profile: Option<std::path::PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -45,6 +50,8 @@ enum Command {
     Report(report::Args),
     /// Draws views of one buffer as a page: which cell and which cache line each position reads.
     Explore(explore::Args),
+    /// Searches this machine's tuning values and keeps them in its profile.
+    Tune(tune::Args),
     /// Measures what reading an array in some order costs.
     Walk(walk::Args),
 }
@@ -61,6 +68,10 @@ pub fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
+    let profile = cli.profile.as_deref();
+    if !matches!(cli.command, Command::Tune(_)) {
+        tune_profile::install(profile);
+    }
     let result = match cli.command {
         Command::Bench(args) => bench::run(args),
         Command::Compare(args) => compare::run(args),
@@ -69,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Machine(args) => machine::run(args),
         Command::Report(args) => report::run(args),
         Command::Explore(args) => explore::run(args),
+        Command::Tune(args) => tune::run(args, profile),
         Command::Walk(args) => walk::run(args),
     };
     match result {

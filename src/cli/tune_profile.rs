@@ -1,0 +1,193 @@
+//! `restride tune --show`, `--export`, `--import` and `--reset`, and the profile of every other command.
+
+use super::{Failure, text};
+use crate::copy::tuning::{ELEMENT_SIZES, Knob, Tuning};
+use crate::profile::{self, Key, Loaded, Location, Profile};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Puts the profile's values in place before the first plan. A profile that cannot be used is a warning:
+/// the defaults copy right as well.
+pub(crate) fn install(path: Option<&Path>) {
+    match profile::load(path) {
+        Ok(loaded) => {
+            if loaded.values > 0 {
+                loaded.tuning.install();
+            }
+            if loaded.values == 0 && !loaded.ignored.is_empty() {
+                let (count, first) = (loaded.ignored.len(), &loaded.ignored[0]);
+                eprintln!(
+                    "restride: the profile holds nothing for this machine ({count} left out, {}: {}): see \
+                     `restride tune --show`",
+                    first.entry, first.reason
+                );
+            }
+        }
+        // There is none where no folder could hold one.
+        Err(profile::ProfileError::NoFolder) => {}
+        Err(error) => eprintln!("restride: warning: {error}; the defaults are used"),
+    }
+}
+
+/// The profile as `machine --json` shows it: its file, and how many of its values are used.
+pub(crate) fn status(path: Option<&Path>) -> Value {
+    match (Location::find(path), profile::load(path)) {
+        (Ok(Location::Off), _) => json!({ "path": null, "values": 0, "off": true }),
+        (Ok(Location::File(file)), Ok(loaded)) => json!({
+            "path": file, "exists": file.exists(), "values": loaded.values, "ignored": ignored(&loaded),
+        }),
+        (Ok(Location::File(file)), Err(error)) => json!({ "path": file, "error": error.to_string() }),
+        (Err(error), _) => json!({ "path": null, "error": error.to_string() }),
+    }
+}
+
+fn ignored(loaded: &Loaded) -> Vec<Value> {
+    loaded.ignored.iter().map(|i| json!({ "entry": i.entry, "reason": i.reason })).collect()
+}
+
+pub(crate) fn reset(path: &Path, json: bool) -> Result<(), Failure> {
+    let removed = Profile::reset(path)?;
+    let out = match removed {
+        true => format!("removed {}\n", path.display()),
+        false => format!("there is no profile {}\n", path.display()),
+    };
+    text::print(&if json { text::json_text(&json!({ "profile": path, "removed": removed })) } else { out })
+}
+
+pub(crate) fn export(path: &Path, to: &Path, json: bool) -> Result<(), Failure> {
+    let profile = Profile::read(path)?;
+    let count = profile.entries().count();
+    if count == 0 {
+        let message = format!("there is nothing to export: {} holds no entry, tune first", path.display());
+        return Err(Failure::new("profile", message));
+    }
+    profile.write(to)?;
+    let out = format!("{count} entries of {} written to {}\n", path.display(), to.display());
+    let value = json!({ "profile": path, "exported": to, "entries": count });
+    text::print(&if json { text::json_text(&value) } else { out })
+}
+
+pub(crate) fn import(path: &Path, from: &Path, json: bool) -> Result<(), Failure> {
+    if !from.exists() {
+        return Err(Failure::new("profile", format!("there is no file {} to import", from.display())));
+    }
+    let other = Profile::read(from)?;
+    let unreadable: Vec<String> = other.entries().filter_map(Result::err).collect();
+    let mut count = 0;
+    Profile::update(path, |profile| count = profile.merge(&other))?;
+    let mut out = format!("{count} entries of {} taken into {}\n", from.display(), path.display());
+    for reason in &unreadable {
+        let _ = writeln!(out, "left out: an entry {reason}");
+    }
+    let value = json!({ "profile": path, "imported": from, "entries": count, "left_out": unreadable });
+    text::print(&if json { text::json_text(&value) } else { out })
+}
+
+/// Every value of a tuning with its origin.
+pub(crate) fn tuning_json(tuning: &Tuning) -> Value {
+    let mut fields = serde_json::Map::new();
+    for (name, value) in
+        [("l1d_bytes", tuning.l1d_bytes), ("l2_bytes", tuning.l2_bytes), ("l3_bytes", tuning.l3_bytes)]
+    {
+        fields.insert(name.to_owned(), json!({ "value": value.value, "origin": value.origin.name() }));
+    }
+    for knob in Knob::ALL {
+        let one = |size| {
+            let value = tuning.get(knob, size);
+            json!({ "value": value.value, "origin": value.origin.name() })
+        };
+        let value = match knob.by_size() {
+            true => ELEMENT_SIZES
+                .iter()
+                .map(|&size| (size.to_string(), one(size)))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+            false => one(1),
+        };
+        fields.insert(knob.name().to_owned(), value);
+    }
+    Value::Object(fields)
+}
+
+fn tuning_rows(tuning: &Tuning) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (name, value) in
+        [("l1d_bytes", tuning.l1d_bytes), ("l2_bytes", tuning.l2_bytes), ("l3_bytes", tuning.l3_bytes)]
+    {
+        rows.push(vec![name.to_owned(), "all".into(), value.value.to_string(), value.origin.name().into()]);
+    }
+    for knob in Knob::ALL {
+        let values: Vec<_> = ELEMENT_SIZES.iter().map(|&size| tuning.get(knob, size)).collect();
+        if values.iter().all(|value| *value == values[0]) {
+            let (value, origin) = (values[0].value.to_string(), values[0].origin.name().to_owned());
+            rows.push(vec![knob.name().to_owned(), "all".into(), value, origin]);
+            continue;
+        }
+        for (size, value) in ELEMENT_SIZES.iter().zip(values) {
+            rows.push(vec![
+                knob.name().to_owned(),
+                size.to_string(),
+                value.value.to_string(),
+                value.origin.name().to_owned(),
+            ]);
+        }
+    }
+    rows
+}
+
+pub(crate) fn show(
+    path: &Path,
+    stored: &Profile,
+    key: &Key,
+    loaded: &Loaded,
+    json: bool,
+) -> Result<(), Failure> {
+    let exists = path.exists();
+    if json {
+        let entries: Vec<Value> = stored
+            .entries()
+            .map(|entry| match entry {
+                Ok(entry) => json!({
+                    "key": entry.key, "created": entry.created, "command": entry.command,
+                    "winners": entry.winners, "measurements": entry.measurements.len(),
+                }),
+                Err(reason) => json!({ "error": reason }),
+            })
+            .collect();
+        return text::print(&text::json_text(&json!({
+            "profile": path, "exists": exists, "key": key, "values": loaded.values,
+            "ignored": ignored(loaded), "entries": entries, "tuning": tuning_json(&loaded.tuning),
+        })));
+    }
+    let mut out = match exists {
+        true => format!("profile  {}\n", path.display()),
+        false => format!("profile  {} (not there yet: `restride tune` makes it)\n", path.display()),
+    };
+    let _ = writeln!(out, "machine  {key}, version {}\n", key.version);
+    for entry in stored.entries().filter_map(Result::ok) {
+        let _ = writeln!(
+            out,
+            "entry    {}, {}: {} values, {} measurements",
+            entry.key,
+            entry.created,
+            entry.winners.len(),
+            entry.measurements.len()
+        );
+        for winner in &entry.winners {
+            let size =
+                winner.element_bytes.map_or_else(String::new, |size| format!(" for {size}-byte elements"));
+            let _ = writeln!(
+                out,
+                "         {}{size}: {} instead of {}, {:.3} times as fast (noise {:.3})",
+                winner.knob, winner.value, winner.replaces, winner.gain, winner.noise
+            );
+        }
+    }
+    for i in &loaded.ignored {
+        let _ = writeln!(out, "not used {}: {}", i.entry, i.reason);
+    }
+    out += "\nvalues of this machine\n\n";
+    out += &text::table(&["value", "element bytes", "bytes", "from"], &[1, 2], &tuning_rows(&loaded.tuning));
+    text::print(&out)
+}
