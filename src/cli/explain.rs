@@ -2,7 +2,7 @@
 
 use super::failure::{check_bytes, read_caches, read_dtype, read_expr, read_shape, tuple};
 use super::model::ModelArgs;
-use super::{Failure, draw, text};
+use super::{Failure, draw, text, tune_profile};
 use crate::cachesim;
 use crate::dtype::{ByteOrder, Dtype, ElementBytes};
 use crate::eval::{Evaluation, Pass, evaluate};
@@ -115,6 +115,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 struct ExplainedPass<'a> {
     pass: &'a Pass,
     plan: Plan,
+    tuning: Tuning,
     lines: crate::layout::Lines,
     model: Option<Value>,
 }
@@ -134,11 +135,15 @@ impl<'a> Explained<'a> {
     ) -> Result<Self, Failure> {
         let topology = Topology::host();
         let line_bytes = caches.and_then(<[_]>::first).map_or(topology.line_bytes().bytes, |c| c.line_bytes);
-        let mut options = CopyOptions::default();
-        if let Some(caches) = caches {
-            let level = |n| caches.iter().find(|c| c.level == n).map_or(0, |c| c.bytes);
-            options = options.tuning(Tuning::for_caches(level(1), level(2), level(3)));
-        }
+        // Values found on this machine say nothing about a machine with other caches.
+        let tuning = match caches {
+            Some(caches) => {
+                let level = |n| caches.iter().find(|c| c.level == n).map_or(0, |c| c.bytes);
+                Tuning::for_caches(level(1), level(2), level(3))
+            }
+            None => *Tuning::machine(),
+        };
+        let options = CopyOptions::default().tuning(tuning);
         let modelled: Vec<cachesim::CacheSpec> = match caches {
             Some(caches) => caches.iter().map(Into::into).collect(),
             None => topology.cache_specs().iter().map(Into::into).collect(),
@@ -153,7 +158,7 @@ impl<'a> Explained<'a> {
                 Some(options) => Some(model_json(&pass.src, &dst, &plan, &modelled, options)?),
                 None => None,
             };
-            passes.push(ExplainedPass { pass, plan, lines, model });
+            passes.push(ExplainedPass { pass, plan, tuning, lines, model });
         }
         Ok(Self { evaluation, passes, line_bytes })
     }
@@ -251,10 +256,18 @@ impl ExplainedPass<'_> {
                 "used_in_full": self.lines.used_in_full,
             },
         });
+        if let Some(element) = self.element() {
+            value["plan"]["tuning"] = tune_profile::values_json(&self.tuning, element);
+        }
         if let Some(model) = &self.model {
             value["model"] = model.clone();
         }
         value
+    }
+
+    /// Bytes of the elements that the first piece of the plan moves; `None` where there is none.
+    fn element(&self) -> Option<usize> {
+        self.plan.pieces().first().map(|piece| piece.element)
     }
 
     fn text(&self, subject: &Subject, len: usize, line_bytes: usize) -> String {
@@ -272,6 +285,11 @@ impl ExplainedPass<'_> {
             let _ = writeln!(out, "  {}{line}", if number == 0 { "plan    " } else { "        " });
         }
         let _ = writeln!(out, "  why     {}", why(self.plan.strategy()));
+        if let Some(element) = self.element() {
+            for (number, line) in tune_profile::values_text(&self.tuning, element).lines().enumerate() {
+                let _ = writeln!(out, "  {}{line}", if number == 0 { "values" } else { "      " });
+            }
+        }
         if let Some(model) = &self.model {
             out.push_str(&model_text(model));
         }

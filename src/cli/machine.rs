@@ -213,14 +213,15 @@ fn counter_json(probe: &Probe) -> Value {
 
 /// The tuning profile that copies of this machine would use; null where profiles are switched off.
 fn profile_json() -> Value {
-    let path = match Location::find(None) {
+    let asked = super::tune_profile::asked();
+    let path = match Location::find(asked) {
         Ok(Location::File(path)) => path,
         Ok(Location::Off) => return Value::Null,
         Err(error) => return json!({"path": null, "exists": false, "error": error.to_string()}),
     };
     let exists = path.exists();
     let path = path.display().to_string();
-    match profile::load(None) {
+    match profile::load(asked) {
         Ok(loaded) => json!({
             "path": path,
             "exists": exists,

@@ -2,14 +2,19 @@
 
 use super::{Failure, text};
 use crate::copy::tuning::{ELEMENT_SIZES, Knob, Tuning};
-use crate::profile::{self, Key, Loaded, Location, Profile};
+use crate::profile::{self, Key, Loaded, Profile};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What `--profile` named, for those that show what is used.
+static ASKED: OnceLock<Option<PathBuf>> = OnceLock::new();
 
 /// Puts the profile's values in place before the first plan. A profile that cannot be used is a warning:
 /// the defaults copy right as well.
 pub(crate) fn install(path: Option<&Path>) {
+    let _ = ASKED.set(path.map(Path::to_path_buf));
     match profile::load(path) {
         Ok(loaded) => {
             if loaded.values > 0 {
@@ -30,16 +35,9 @@ pub(crate) fn install(path: Option<&Path>) {
     }
 }
 
-/// The profile as `machine --json` shows it: its file, and how many of its values are used.
-pub(crate) fn status(path: Option<&Path>) -> Value {
-    match (Location::find(path), profile::load(path)) {
-        (Ok(Location::Off), _) => json!({ "path": null, "values": 0, "off": true }),
-        (Ok(Location::File(file)), Ok(loaded)) => json!({
-            "path": file, "exists": file.exists(), "values": loaded.values, "ignored": ignored(&loaded),
-        }),
-        (Ok(Location::File(file)), Err(error)) => json!({ "path": file, "error": error.to_string() }),
-        (Err(error), _) => json!({ "path": null, "error": error.to_string() }),
-    }
+/// The profile that `--profile` named, where it did.
+pub(crate) fn asked() -> Option<&'static Path> {
+    ASKED.get().and_then(Option::as_deref)
 }
 
 fn ignored(loaded: &Loaded) -> Vec<Value> {
@@ -82,6 +80,30 @@ pub(crate) fn import(path: &Path, from: &Path, json: bool) -> Result<(), Failure
     }
     let value = json!({ "profile": path, "imported": from, "entries": count, "left_out": unreadable });
     text::print(&if json { text::json_text(&value) } else { out })
+}
+
+/// The values that plans for elements of that many bytes are made with, each with its origin.
+pub(crate) fn values_json(tuning: &Tuning, element: usize) -> Value {
+    let one = |knob: Knob| {
+        let value = tuning.get(knob, element);
+        (knob.name().to_owned(), json!({ "value": value.value, "origin": value.origin.name() }))
+    };
+    Value::Object(Knob::ALL.into_iter().map(one).collect())
+}
+
+/// The same for people, by origin.
+pub(crate) fn values_text(tuning: &Tuning, element: usize) -> String {
+    let mut by_origin: Vec<(&str, Vec<String>)> = Vec::new();
+    for knob in Knob::ALL {
+        let value = tuning.get(knob, element);
+        let (text, origin) = (format!("{} {}", knob.name(), value.value), value.origin.name());
+        match by_origin.iter_mut().find(|(name, _)| *name == origin) {
+            Some((_, list)) => list.push(text),
+            None => by_origin.push((origin, vec![text])),
+        }
+    }
+    let lines = by_origin.iter().map(|(origin, list)| format!("  {origin:7} {}\n", list.join(", ")));
+    lines.collect()
 }
 
 /// Every value of a tuning with its origin.

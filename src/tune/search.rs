@@ -175,7 +175,7 @@ pub fn search(
         let mut differs = false;
         let mut right = true;
         for case in &search_cases {
-            if watch.stopped() {
+            if watch.stopped() || watch.elapsed() >= deadline {
                 return Ok(found);
             }
             if watch.same_plan(case, tuning, &with)? {

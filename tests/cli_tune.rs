@@ -1,0 +1,166 @@
+//! `restride tune` from outside: profiles in a folder of the test's own, measured or not.
+#![cfg(feature = "cli")]
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::Path;
+
+fn restride(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restride"));
+    command.env_clear().env("HOME", home).env("XDG_CONFIG_HOME", home.join("config"));
+    command
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A profile of this machine with one value, made by the program's own key.
+fn planted(home: &Path) -> Value {
+    let shown = json(restride(home).args(["tune", "--show", "--json"]));
+    let entry = serde_json::json!({
+        "key": shown["key"], "created": "2026-11-30T20:46:36Z", "command": "restride tune",
+        "winners": [{
+            "knob": "tile_src_bytes", "element_bytes": 4, "value": 1024, "replaces": 4096, "gain": 1.1, "noise": 1.01
+        }],
+        "measurements": [],
+    });
+    serde_json::json!({ "schema": "restride.profile/1", "entries": [entry] })
+}
+
+#[test]
+fn a_dry_run_measures_and_writes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let value = json(restride(home.path()).args(["tune", "--dry-run", "--json"]));
+    let targets = value["targets"].as_array().unwrap();
+    assert!(targets.len() >= 20);
+    assert!(targets.iter().all(|target| target["proposals"].as_array().unwrap().len() <= 12));
+    assert!(!home.path().join("config").exists());
+}
+
+#[test]
+fn no_time_means_nothing_confirmed() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("p.json");
+    let mut command = restride(home.path());
+    command.args(["tune", "--budget", "0s", "--json", "--profile"]).arg(&path);
+    let value = json(&mut command);
+    assert_eq!(value["winners"].as_array().unwrap().len(), 0);
+    assert!(value["targets"].as_array().unwrap().iter().all(|t| t["verdict"] != "better"));
+    // The run is kept all the same: it says what was measured.
+    assert!(path.exists());
+}
+
+#[test]
+fn exported_profiles_are_imported_shown_used_and_reset() {
+    let home = tempfile::tempdir().unwrap();
+    let (file, out) = (home.path().join("in.json"), home.path().join("out.json"));
+    std::fs::write(&file, planted(home.path()).to_string()).unwrap();
+    let value = json(restride(home.path()).args(["tune", "--json", "--import"]).arg(&file));
+    assert_eq!(value["entries"], 1);
+    let shown = json(restride(home.path()).args(["tune", "--show", "--json"]));
+    assert_eq!((&shown["values"], &shown["entries"][0]["winners"][0]["value"]), (&1.into(), &1024.into()));
+    assert_eq!(shown["tuning"]["tile_src_bytes"]["4"]["origin"], "profile");
+
+    let explain = ["explain", "--shape", "512,512", ".T", "--json"];
+    let used = json(restride(home.path()).args(explain));
+    assert_eq!(used["plan"]["tuning"]["tile_src_bytes"]["origin"], "profile");
+    assert_eq!(used["plan"]["tuning"]["tile_src_bytes"]["value"], 1024);
+    let off = json(restride(home.path()).args(explain).args(["--profile", "none"]));
+    assert_ne!(off["plan"]["tuning"]["tile_src_bytes"]["origin"], "profile");
+    // Another machine's caches, asked for by either way, never take this machine's values.
+    let other = json(restride(home.path()).args(explain).args(["--caches", "L1d=32K/8/64,L2=256K/8/64"]));
+    assert_ne!(other["plan"]["tuning"]["tile_src_bytes"]["origin"], "profile");
+    let mut elsewhere = restride(home.path());
+    elsewhere.env("RESTRIDE_CACHES", "L1d=32K/8/64,L2=256K/8/64").args(explain);
+    let output = elsewhere.output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_ne!(value["plan"]["tuning"]["tile_src_bytes"]["origin"], "profile");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("caches"));
+
+    json(restride(home.path()).args(["tune", "--json", "--export"]).arg(&out));
+    assert!(std::fs::read_to_string(&out).unwrap().contains("tile_src_bytes"));
+    let reset = json(restride(home.path()).args(["tune", "--reset", "--json"]));
+    assert_eq!(reset["removed"], true);
+    assert_eq!(json(restride(home.path()).args(["tune", "--show", "--json"]))["values"], 0);
+    restride(home.path()).args(["tune", "--export"]).arg(&out).assert().code(1);
+}
+
+#[test]
+fn a_broken_profile_is_an_error_in_tune_and_a_warning_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("p.json");
+    std::fs::write(&path, "{ half").unwrap();
+    let before = std::fs::read(&path).unwrap();
+    for mode in [&["--show"][..], &["--check"], &["--budget", "0s"], &["--import"]] {
+        let mut command = restride(home.path());
+        command.arg("tune").args(mode);
+        if mode == ["--import"] {
+            command.arg(&path);
+        }
+        let output = command.arg("--profile").arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{mode:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("is no profile"), "{mode:?}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let output = restride(home.path())
+        .args(["explain", "--shape", "3,4", ".T", "--profile"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("warning"));
+    restride(home.path()).args(["tune", "--reset", "--profile"]).arg(&path).assert().success();
+    assert!(!path.exists());
+}
+
+#[test]
+fn two_processes_that_write_at_once_lose_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("shared.json");
+    let mut files = Vec::new();
+    for k in 0..6 {
+        let mut profile = planted(home.path());
+        profile["entries"][0]["key"]["stepping"] = (1000 + k).into();
+        let file = home.path().join(format!("{k}.json"));
+        std::fs::write(&file, profile.to_string()).unwrap();
+        files.push(file);
+    }
+    let children: Vec<_> = files
+        .iter()
+        .map(|file| {
+            std::process::Command::new(env!("CARGO_BIN_EXE_restride"))
+                .args(["tune", "--json", "--import"])
+                .arg(file)
+                .arg("--profile")
+                .arg(&path)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let shown = json(restride(home.path()).args(["tune", "--show", "--json", "--profile"]).arg(&path));
+    assert_eq!(shown["entries"].as_array().unwrap().len(), 6);
+    assert_eq!(shown["ignored"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_wrong_command_line_is_exit_code_2() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["tune", "--budget", "soon"][..],
+        &["tune", "--check", "--show"],
+        &["tune", "--profile", "none"],
+        &["tune", "--import"],
+    ] {
+        restride(home.path()).args(arguments).assert().code(2);
+    }
+    restride(home.path()).args(["tune", "--import", "/nowhere.json"]).assert().code(1);
+    restride(home.path()).args(["tune", "--help"]).assert().success();
+}
