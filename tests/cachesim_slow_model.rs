@@ -294,7 +294,7 @@ fn what_cannot_be_modelled_is_refused() {
     assert!(refused(&[l1.clone(), l1.clone()], &Options::default(), 1).contains("twice"));
     assert!(refused(&[l1], &plru, 1).contains("power-of-two"));
     let huge = CacheSpec::new("L4", 1 << 60, 16, 64);
-    assert!(refused(&[huge.clone()], &Options::default(), i64::MAX as u64).contains("too large"));
+    assert!(refused(std::slice::from_ref(&huge), &Options::default(), i64::MAX as u64).contains("too large"));
     // The same cache costs a small walk nothing.
     assert!(Hierarchy::new(&[huge], &Options::default(), 1 << 20).is_ok());
 }

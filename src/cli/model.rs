@@ -27,11 +27,7 @@ impl ModelArgs {
     /// # Errors
     /// A TLB or a policy that cannot be read (exit code 2).
     pub fn options(&self) -> Result<Options, Failure> {
-        let mut options = Options::default();
-        options.classes = self.classes;
-        options.prefetch_next_line = self.prefetch;
-        options.tlb = self.tlb.as_deref().map(read_tlb).transpose()?;
-        options.replacement = match self.replacement.as_str() {
+        let replacement = match self.replacement.as_str() {
             "lru" => Replacement::Lru,
             "tree-plru" => Replacement::TreePlru,
             other => {
@@ -39,7 +35,12 @@ impl ModelArgs {
                 return Err(Failure::usage("caches", message));
             }
         };
-        Ok(options)
+        Ok(Options {
+            replacement,
+            prefetch_next_line: self.prefetch,
+            tlb: self.tlb.as_deref().map(read_tlb).transpose()?,
+            classes: self.classes,
+        })
     }
 }
 
