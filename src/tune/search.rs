@@ -142,7 +142,7 @@ fn ratio(base: &[f64], choice: &[f64]) -> Option<f64> {
 
 /// How large a gain chance alone can make, from the intervals of the medians: the search asks often.
 fn uncertainty(base: &[Vec<f64>], choice: &[Vec<f64>]) -> f64 {
-    let half = |samples: &Vec<f64>| Summary::of(samples).map_or(0.0, |summary| summary.relative_half_width());
+    let half = |samples: &Vec<f64>| Summary::of(samples).map_or(0.0, |s| s.relative_half_width().min(1.0));
     let sum: f64 = base.iter().chain(choice).map(half).map(|half| half * half).sum();
     (1.5 * sum.sqrt() / base.len().max(1) as f64).exp()
 }

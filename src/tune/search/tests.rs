@@ -151,7 +151,7 @@ fn a_winner_that_loses_on_a_new_case_is_dropped() {
     let target = tile();
     let (_, confirm) = cases(&target, &tuning());
     let bad = confirm[0].name.clone();
-    let cost = move |case: &Case, choice: &Choice| match (choice.0[..] == [1024, 128], case.name == bad) {
+    let cost = move |case: &Case, choice: &Choice| match (choice.0[..] == [1024, 256], case.name == bad) {
         (true, true) => 1.2e6,
         (true, false) => 0.5e6,
         _ => 1e6,
