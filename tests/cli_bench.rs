@@ -163,6 +163,14 @@ fn compare_lists_what_changed_beyond_noise() {
     let text = restride(&["compare", &base, &new]).assert().success().get_output().stdout.clone();
     assert!(String::from_utf8(text).unwrap().contains("+50.0 %"));
     assert!(error_of(&["compare", &base, &new, "--fail-on", "10%"], 1).contains("slower by more than 10"));
+    let judged = restride(&["compare", &base, &new, "--fail-on", "10%", "--json"])
+        .assert()
+        .code(1)
+        .get_output()
+        .stdout
+        .clone();
+    let judged: Value = serde_json::from_slice(&judged).unwrap();
+    assert_eq!(judged["cases"][1]["fails"], true);
     restride(&["compare", &base, &new, "--fail-on", "60%"]).assert().success();
     restride(&["compare", &new, &base, "--fail-on", "0%"]).assert().success();
 }
@@ -190,4 +198,40 @@ fn compare_refuses_what_makes_no_sense() {
     let damaged = dir.path().join("d.json");
     std::fs::write(&damaged, "{\"schema\":\"restride.record/9\",\"cases\":[]}").unwrap();
     assert!(error_of(&["compare", &one, damaged.to_str().unwrap()], 1).contains("newer"));
+}
+
+/// Whether a process has installed a handler for the interrupt from the terminal.
+#[cfg(target_os = "linux")]
+fn catches_interrupts(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+    u64::from_str_radix(caught.trim(), 16).unwrap_or(0) >> 1 & 1 == 1
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_keeps_what_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r.json");
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("restride"))
+        .args(["bench", "--preset", "quick", "--json", "-o", path.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !catches_interrupts(child.id()) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        std::thread::yield_now();
+    }
+    let interrupt =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let record = Record::read(&path).unwrap();
+    assert!(record.environment.interrupted);
+    // One JSON document, the record, though the exit code says that it is not the whole suite.
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["environment"]["interrupted"], true);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("interrupted"));
 }

@@ -81,7 +81,7 @@ fn one_case(shape: &str, args: &Args) -> Result<(), Failure> {
     text::print(&if args.json { text::json_text(&shown.json()) } else { shown.text(text) })?;
     match timed.verified {
         true => Ok(()),
-        false => Err(Failure::new(
+        false => Err(Failure::after_result(
             "verify",
             "the copy differs from the reference: do not use these figures, and report this",
         )),

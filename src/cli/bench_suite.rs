@@ -75,13 +75,13 @@ pub(crate) fn run(args: &SuiteArgs, json: bool) -> Result<(), Failure> {
         .map(|case| case.id.as_str())
         .collect();
     if let Some(first) = failed.first() {
-        return Err(Failure::new(
+        return Err(Failure::after_result(
             "verify",
             format!("{} cases differ from the reference, the first is {first}: report this", failed.len()),
         ));
     }
     match total {
-        Some(total) if record.environment.interrupted => Err(Failure::new(
+        Some(total) if record.environment.interrupted => Err(Failure::after_result(
             "interrupted",
             format!(
                 "interrupted: {} of {total} jobs are done and kept",

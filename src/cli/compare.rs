@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     failed.sort_by(|a, b| b.ratio.unwrap_or(f64::MAX).total_cmp(&a.ratio.unwrap_or(f64::MAX)));
     match failed.first() {
         None => Ok(()),
-        Some(worst) => Err(Failure::new(
+        Some(worst) => Err(Failure::after_result(
             "regression",
             format!(
                 "{} of {} cases are slower by more than {} %, the worst is {} ({})",

@@ -22,17 +22,32 @@ pub(crate) struct Failure {
     pub shape: Option<Vec<usize>>,
     /// Further lines for people, such as the expression with a caret.
     pub details: Option<String>,
+    /// Whether the command has printed its result all the same: then `--json` prints no second object.
+    pub after_result: bool,
 }
 
 impl Failure {
     /// Anything that is not the command line's fault: exit code 1.
     pub fn new(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { message: message.into(), kind, code: 1, piece: None, shape: None, details: None }
+        Self {
+            message: message.into(),
+            kind,
+            code: 1,
+            piece: None,
+            shape: None,
+            details: None,
+            after_result: false,
+        }
     }
 
     /// A wrong command line, shape, dtype or cache list: exit code 2.
     pub fn usage(kind: &'static str, message: impl Into<String>) -> Self {
         Self { code: 2, ..Self::new(kind, message) }
+    }
+
+    /// A result that was printed and is bad news: exit code 1.
+    pub fn after_result(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { after_result: true, ..Self::new(kind, message) }
     }
 
     /// A refused expression, with a caret under the piece.
@@ -57,6 +72,7 @@ impl Failure {
             piece: Some((piece.to_owned(), refusal.span)),
             shape: refusal.shape.clone(),
             details: Some(refusal.caret(text)),
+            after_result: false,
         }
     }
 
@@ -66,7 +82,7 @@ impl Failure {
         if let Some(details) = &self.details {
             eprintln!("{}", indent(details));
         }
-        if json {
+        if json && !self.after_result {
             let (piece, span) = match &self.piece {
                 Some((piece, (from, to))) => (json!(piece), json!([from, to])),
                 None => (json!(null), json!(null)),

@@ -187,7 +187,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         found.text(topology, args.model)
     })?;
     match interrupted {
-        true => Err(Failure::new(
+        true => Err(Failure::after_result(
             "interrupted",
             "interrupted: the points above are complete, the others were not walked",
         )),
