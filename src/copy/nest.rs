@@ -103,6 +103,7 @@ unsafe fn tables<const N: usize>(
             nb: at.columns,
             b_src: piece.columns.axes().first().map_or(0, |axis| axis.src),
             element: piece.element,
+            ahead: piece.loops.last().map_or(0, |l| l.src),
             channels: piece.channels,
             channel_src: piece.channel_src,
             stream: piece.streaming,

@@ -29,14 +29,155 @@ fn check(bench: &mut Bench, case: &Case) {
     }
 }
 
-#[test]
-fn all_small_extent_pairs() {
+/// Every pair of extents from 0 to 130, transposed, at three placements.
+fn small_extent_pairs(size: usize) {
     let mut bench = Bench::new(131 * 131 * 16 + 4096).unwrap();
-    for size in [1, 2, 4, 8, 16] {
-        for rows in 0..=130 {
-            for columns in 0..=130 {
-                let place = [(BACK, BACK), (FRONT, FRONT), (Place::Back(size), Place::Front(3 * size))]
-                    [(rows + columns) % 3];
+    for rows in 0..=130 {
+        for columns in 0..=130 {
+            let place = [(BACK, BACK), (FRONT, FRONT), (Place::Back(size), Place::Front(3 * size))]
+                [(rows + columns) % 3];
+            check(&mut bench, &Case::permuted(&[rows, columns], &[1, 0], size, place));
+        }
+    }
+}
+
+#[test]
+fn small_extent_pairs_of_1_byte() {
+    small_extent_pairs(1);
+}
+
+#[test]
+fn small_extent_pairs_of_2_bytes() {
+    small_extent_pairs(2);
+}
+
+#[test]
+fn small_extent_pairs_of_4_bytes() {
+    small_extent_pairs(4);
+}
+
+#[test]
+fn small_extent_pairs_of_8_bytes() {
+    small_extent_pairs(8);
+}
+
+#[test]
+fn small_extent_pairs_of_16_bytes() {
+    small_extent_pairs(16);
+}
+
+#[test]
+fn all_alignments() {
+    let mut bench = Bench::new(1 << 20).unwrap();
+    for (k, (rows, columns)) in [
+        (1, 1),
+        (3, 3),
+        (5, 64),
+        (64, 5),
+        (16, 16),
+        (17, 33),
+        (64, 64),
+        (65, 130),
+        (130, 65),
+        (31, 200),
+        (200, 31),
+        (96, 160),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let size = [1, 2, 4, 8, 16, 4][k % 6];
+        for src in 0..64 {
+            for dst in 0..64 {
+                let place = (Place::Front(src), Place::Front(dst));
+                check(&mut bench, &Case::permuted(&[rows, columns], &[1, 0], size, place));
+            }
+        }
+    }
+}
+
+#[test]
+fn many_axes_at_every_destination_offset() {
+    let mut bench = Bench::new(1 << 20).unwrap();
+    let shapes: [&[usize]; 8] = [
+        &[2; 13],
+        &[3; 8],
+        &[2, 3, 2, 5, 2, 7, 2],
+        &[5, 64, 7, 3],
+        &[15, 15, 15, 4],
+        &[16, 8, 4, 16, 2],
+        &[700, 6, 3],
+        &[3, 6, 700],
+    ];
+    for shape in shapes {
+        let reversed: Vec<usize> = (0..shape.len()).rev().collect();
+        let rotated: Vec<usize> = (0..shape.len()).map(|a| (a + shape.len() / 2) % shape.len()).collect();
+        let mut swapped: Vec<usize> = (0..shape.len()).collect();
+        swapped.swap(shape.len() - 1, shape.len() - 2);
+        for size in [1, 2, 4, 8, 12, 16] {
+            for axes in [&reversed, &rotated, &swapped] {
+                for offset in 0..64 {
+                    let place = (Place::Back(offset % 3), Place::Front(offset));
+                    check(&mut bench, &Case::permuted(shape, axes, size, place));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_tiles_of_many_axes_fit_their_tables() {
+    let mut bench = Bench::new(5 << 20).unwrap();
+    for shape in
+        [&[2; 17][..], &[3; 10], &[7, 2, 64, 2, 3, 5, 2, 2, 2, 2, 2], &[2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 41]]
+    {
+        let reversed: Vec<usize> = (0..shape.len()).rev().collect();
+        for size in [1, 2, 4, 8, 12, 16, 24] {
+            for offset in [0, 1, 8, 16, 32, 63] {
+                let place = (BACK, Place::Front(offset));
+                check(&mut bench, &Case::permuted(shape, &reversed, size, place));
+            }
+        }
+    }
+}
+
+#[test]
+fn all_element_sizes() {
+    let mut bench = Bench::new(1 << 20).unwrap();
+    for size in 1..=24 {
+        for (rows, columns) in [
+            (1, 2),
+            (2, 1),
+            (2, 2),
+            (3, 2),
+            (2, 3),
+            (3, 3),
+            (4, 4),
+            (5, 3),
+            (3, 5),
+            (7, 7),
+            (8, 8),
+            (9, 4),
+            (4, 9),
+            (13, 17),
+            (16, 16),
+            (17, 13),
+            (20, 3),
+            (3, 20),
+            (31, 33),
+            (33, 31),
+            (40, 64),
+            (64, 40),
+            (65, 65),
+            (2, 300),
+            (300, 2),
+            (3, 400),
+            (400, 3),
+            (4, 500),
+            (500, 4),
+            (101, 99),
+        ] {
+            for place in [(BACK, BACK), (FRONT, Place::Front(size))] {
                 check(&mut bench, &Case::permuted(&[rows, columns], &[1, 0], size, place));
             }
         }

@@ -119,6 +119,9 @@ pub struct Tuning {
     pub l3_bytes: Value,
     /// Stores bypass the caches from this many bytes on, source and destination together.
     pub streaming_from_bytes: BySize,
+    /// As `streaming_from_bytes`, for rows that are dense on both sides: ordinary stores of whole rows into
+    /// a last-level cache that is this machine's own are faster than memory.
+    pub stream_rows_from_bytes: Value,
     /// Several threads share the work from this many destination bytes on.
     pub parallel_from_bytes: Value,
     /// How far a direct transpose tile walks along each source row.
@@ -144,10 +147,11 @@ impl Tuning {
             known(l1d, topology::DEFAULT_L1D_BYTES),
             known(l2, topology::DEFAULT_L2_BYTES),
             known(l3, topology::DEFAULT_L3_BYTES),
+            false,
         )
     }
 
-    fn for_known(l1d: CacheBytes, l2: CacheBytes, l3: CacheBytes) -> Self {
+    fn for_known(l1d: CacheBytes, l2: CacheBytes, l3: CacheBytes, own_l3: bool) -> Self {
         let from = |cache: CacheBytes, value: usize| {
             Value::new(value, if cache.assumed { Origin::Assumed } else { Origin::Machine })
         };
@@ -165,6 +169,10 @@ impl Tuning {
             streaming_from_bytes: BySize::made(|_| {
                 from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20))
             }),
+            stream_rows_from_bytes: match own_l3 {
+                true => from(l3, l3.bytes),
+                false => from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20)),
+            },
             parallel_from_bytes: preset(2 << 20),
             tile_src_bytes: BySize::made(|s| {
                 let mut src = tile_src;
@@ -193,7 +201,8 @@ impl Tuning {
         static UNPROFILED: OnceLock<Tuning> = OnceLock::new();
         UNPROFILED.get_or_init(|| {
             let host = Topology::host();
-            Self::for_known(host.l1d(), host.l2(), host.l3())
+            let own_l3 = host.last_private_level().is_some_and(|cache| cache.level >= 3);
+            Self::for_known(host.l1d(), host.l2(), host.l3(), own_l3)
         })
     }
 

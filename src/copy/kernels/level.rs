@@ -140,6 +140,12 @@ pub(super) trait Level {
         unsafe { std::ptr::copy_nonoverlapping(src, dst, 64) }
     }
 
+    /// Asks for the line at `at` to be read into the caches; any address may be given.
+    #[inline(always)]
+    fn prefetch(at: *const u8) {
+        let _ = at;
+    }
+
     /// Moves `bytes` bytes with ordinary stores.
     ///
     /// # Safety

@@ -12,12 +12,41 @@ const LINE: usize = 64;
 /// Bytes of a [`Sink`]'s buffer that are filled before it is emptied.
 const SINK_BYTES: usize = 8 << 10;
 
+/// How far ahead of what is read a streaming run asks for its source: one page, which is as far as the
+/// hardware's own prefetchers look at most.
+const AHEAD: usize = 4096;
+
 /// Moves a run whose destination is whole lines but for a head and a tail.
 ///
 /// # Safety
 /// Both sides hold `bytes` bytes and do not overlap.
 #[inline(always)]
 pub(super) unsafe fn stream<L: Level>(dst: *mut u8, src: *const u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { lines::<L>(dst, src, bytes, |_| {}) }
+}
+
+/// [`stream`] from memory, followed by a run at `next`: the source is asked for in the order in which it
+/// will be read.
+///
+/// # Safety
+/// As [`stream`].
+#[inline(always)]
+pub(super) unsafe fn stream_ahead<L: Level>(dst: *mut u8, src: *const u8, bytes: usize, next: *const u8) {
+    let here = bytes.saturating_sub(AHEAD);
+    // SAFETY: the caller's promise; hints fault on no address.
+    unsafe {
+        lines::<L>(dst, src, bytes, |at| {
+            let from = if at < here { src.wrapping_add(at + AHEAD) } else { next.wrapping_add(at - here) };
+            L::prefetch(from);
+        });
+    }
+}
+
+/// # Safety
+/// As [`stream`].
+#[inline(always)]
+unsafe fn lines<L: Level>(dst: *mut u8, src: *const u8, bytes: usize, ahead: impl Fn(usize)) {
     let head = dst.align_offset(LINE).min(bytes);
     // SAFETY: head + lines * 64 + tail == bytes; `line` gets addresses that are multiples of 64.
     unsafe {
@@ -26,6 +55,7 @@ pub(super) unsafe fn stream<L: Level>(dst: *mut u8, src: *const u8, bytes: usize
         }
         let mut at = head;
         while at + LINE <= bytes {
+            ahead(at);
             L::line(dst.add(at), src.add(at));
             at += LINE;
         }

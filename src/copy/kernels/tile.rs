@@ -52,6 +52,8 @@ pub(crate) struct Tile<'t> {
     /// Elements a column holds, and source bytes between them ([`Kind::Interleave`] only, else 1 and 0).
     pub(crate) channels: usize,
     pub(crate) channel_src: isize,
+    /// How far from `src` the next tile is read (roughly), in bytes.
+    pub(crate) ahead: isize,
     /// Whole lines may bypass the caches.
     pub(crate) stream: bool,
     /// Rows go through `staging`, because they do not start and end on lines.
@@ -72,6 +74,8 @@ pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
     // SAFETY: `E` is the element size or 0; the rest is the caller's promise.
     unsafe {
         match t.element {
+            // Rows of bytes: the element has no say.
+            size if t.kind == Kind::Copy => rows::<L, _>(t, size, Copy),
             1 => sized::<L, 1>(t),
             2 => sized::<L, 2>(t),
             4 => sized::<L, 4>(t),
@@ -91,7 +95,7 @@ unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
     // positions that belong to them.
     unsafe {
         match t.kind {
-            Kind::Copy => rows::<L, _>(t, size, Copy),
+            Kind::Copy => {} // see `run`
             Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
             Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
             Kind::Interleave => {
@@ -113,15 +117,18 @@ unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
     }
 }
 
+/// For rows that may bypass the caches: where the row after this one (roughly) is read.
+type Then = Option<*const u8>;
+
 /// What fills a row. A trait and not closures: only methods can be told to inline, and what is not
 /// inlined into the level's entry function loses the level's instructions.
 trait Produce {
     /// Writes `n` columns at `dst`; `src` is where the first of them is read.
     ///
     /// # Safety
-    /// `dst` holds `n` columns and every source position of theirs is readable. With `stream`, whole
-    /// lines may bypass the caches.
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool);
+    /// `dst` holds `n` columns and every source position of theirs is readable. With `then`,
+    /// whole lines may bypass the caches.
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then);
 }
 
 /// A column is one byte.
@@ -129,9 +136,14 @@ struct Copy;
 
 impl Produce for Copy {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise, here and below.
-        unsafe { if stream { stage::stream::<L>(dst, src, n) } else { L::copy(dst, src, n) } }
+        unsafe {
+            match then {
+                Some(next) => stage::stream_ahead::<L>(dst, src, n, next),
+                None => L::copy(dst, src, n),
+            }
+        }
     }
 }
 
@@ -140,9 +152,9 @@ struct Splat<const E: usize>(usize);
 
 impl<const E: usize> Produce for Splat<E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::splat::<E>(dst, src, n, self.0, stream) }
+        unsafe { L::splat::<E>(dst, src, n, self.0, then.is_some()) }
     }
 }
 
@@ -151,9 +163,9 @@ struct Gather<const E: usize>(isize, usize);
 
 impl<const E: usize> Produce for Gather<E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::gather::<E>(dst, src, n, self.0, self.1, stream) }
+        unsafe { L::gather::<E>(dst, src, n, self.0, self.1, then.is_some()) }
     }
 }
 
@@ -162,9 +174,9 @@ struct Interleave<const E: usize>(usize, isize, usize);
 
 impl<const E: usize> Produce for Interleave<E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::interleave::<E>(dst, src, n, (self.0, self.1), self.2, stream) }
+        unsafe { L::interleave::<E>(dst, src, n, (self.0, self.1), self.2, then.is_some()) }
     }
 }
 
@@ -178,9 +190,15 @@ unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
     // SAFETY: offsets of rows come from the tile, which the caller vouches for.
     unsafe {
         if !t.staged {
-            for a in t.a {
+            // So many rows ahead are a page ahead.
+            let ahead = (4096 / (t.nb * unit).max(1)).max(1);
+            for (i, a) in t.a.iter().enumerate() {
                 let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
-                producer.produce::<L>(dst, src, t.nb, t.stream);
+                let then = t.stream.then(|| match t.a.get(i + ahead) {
+                    Some(later) => t.src.wrapping_offset(later.src),
+                    None => t.src.wrapping_offset(t.ahead + t.a[(i + ahead) % t.a.len()].src),
+                });
+                producer.produce::<L>(dst, src, t.nb, then);
             }
             return;
         }
@@ -191,7 +209,7 @@ unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
             let mut done = 0;
             while done < t.nb {
                 let n = sink.room(unit).min(t.nb - done);
-                producer.produce::<L>(sink.at(), src.offset(done as isize * t.b_src), n, false);
+                producer.produce::<L>(sink.at(), src.offset(done as isize * t.b_src), n, None);
                 sink.advance::<L>(n * unit, unit);
                 done += n;
             }

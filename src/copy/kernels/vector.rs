@@ -7,22 +7,20 @@
 //! lanes is the same step `log2(g)` times: interleave vector `i` with vector `i + g/2`.
 
 use super::tile::Step;
+use std::mem::MaybeUninit;
+
+/// The vectors of a square: `x[g][k]` is written for the first `16 / E` of `k` only.
+pub(super) type Square<V> = [[MaybeUninit<V>; 16]; 4];
 
 /// A vector register and the few things that the kernels ask of it.
 pub(super) trait Vector: Copy {
     /// 128-bit lanes of one vector: 1, 2 or 4.
     const LANES: usize;
 
-    /// All bytes zero.
-    ///
-    /// # Safety
-    /// The CPU has the level, here and below.
-    unsafe fn zero() -> Self;
-
     /// 16 bytes from each of `LANES` places.
     ///
     /// # Safety
-    /// Each is readable for 16 bytes.
+    /// Each is readable for 16 bytes. The CPU has the level, here and below.
     unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self;
 
     /// `bytes` bytes from each of `LANES` places; the rest is zero.
@@ -35,7 +33,7 @@ pub(super) trait Vector: Copy {
     /// Only for vectors of four lanes.
     ///
     /// # Safety
-    /// See [`Vector::zero`].
+    /// See [`Vector::lanes`].
     unsafe fn turn(rows: [Self; 4]) -> [Self; 4];
 
     /// A whole vector.
@@ -47,13 +45,13 @@ pub(super) trait Vector: Copy {
     /// Asks for the line at `at` to be read into the caches; any address may be given.
     ///
     /// # Safety
-    /// See [`Vector::zero`].
+    /// See [`Vector::lanes`].
     unsafe fn prefetch(at: *const u8);
 
     /// Interleaves the elements of `E` bytes of the lower and of the upper half of each lane.
     ///
     /// # Safety
-    /// See [`Vector::zero`].
+    /// See [`Vector::lanes`].
     unsafe fn interleave<const E: usize>(self, other: Self) -> (Self, Self);
 
     /// Ordinary store.
@@ -78,10 +76,18 @@ pub(super) trait Vector: Copy {
 /// Transposes inside lanes: see the module's text.
 ///
 /// # Safety
-/// The CPU has the level.
+/// The CPU has the level; the first `16 / E` vectors are there.
 #[inline(always)]
-pub(super) unsafe fn network<V: Vector, const E: usize>(mut r: [V; 16]) -> [V; 16] {
+pub(super) unsafe fn network<V: Vector, const E: usize>(x: &[MaybeUninit<V>; 16]) -> [V; 16] {
     let group = 16 / E;
+    // SAFETY: the first `group` vectors are there; no other is looked at.
+    let mut r = unsafe { [x[0].assume_init(); 16] };
+    let mut k = 1;
+    while k < group {
+        // SAFETY: as above.
+        r[k] = unsafe { x[k].assume_init() };
+        k += 1;
+    }
     let mut stage = 1;
     while stage < group {
         let mut next = r;
@@ -163,17 +169,17 @@ unsafe fn square<V: Vector, const E: usize>(
         // SAFETY: every load is 16 bytes of `group` elements of a row of the tile, every store a part
         // of a destination row.
         unsafe {
-            let mut out = [[V::zero(); 16]; 4];
+            let mut out = [MaybeUninit::<[V; 16]>::uninit(); 4];
             let mut p = 0;
             while p < parts {
                 let first = p * V::LANES * group;
-                let mut r = [V::zero(); 16];
+                let mut r = [MaybeUninit::uninit(); 16];
                 let mut k = 0;
                 while k < group {
-                    r[k] = V::lanes(|lane| src.offset(b[first + lane * group + k].src).add(i * E));
+                    r[k].write(V::lanes(|lane| src.offset(b[first + lane * group + k].src).add(i * E)));
                     k += 1;
                 }
-                out[p] = network::<V, E>(r);
+                out[p] = MaybeUninit::new(network::<V, E>(&r));
                 p += 1;
             }
             let mut k = 0;
@@ -182,10 +188,11 @@ unsafe fn square<V: Vector, const E: usize>(
                 let mut p = 0;
                 while p < parts {
                     let to = row.add(p * V::LANES * 16);
+                    let v = out[p].assume_init_ref()[k];
                     if stream {
-                        out[p][k].stream(to)
+                        v.stream(to)
                     } else {
-                        out[p][k].store(to)
+                        v.store(to)
                     }
                     p += 1;
                 }
@@ -200,14 +207,14 @@ unsafe fn square<V: Vector, const E: usize>(
             let bytes = (ni - i) * E;
             for p in 0..parts {
                 let first = p * V::LANES * group;
-                let mut r = [V::zero(); 16];
+                let mut r = [MaybeUninit::uninit(); 16];
                 let mut k = 0;
                 while k < group {
                     let at = |lane: usize| src.offset(b[first + lane * group + k].src).add(i * E);
-                    r[k] = V::lanes_partial(at, bytes);
+                    r[k].write(V::lanes_partial(at, bytes));
                     k += 1;
                 }
-                let out = network::<V, E>(r);
+                let out = network::<V, E>(&r);
                 for (k, v) in out.iter().enumerate().take(ni - i) {
                     let to = dst.offset(rows(i + k)).add(p * V::LANES * 16);
                     if stream { v.stream(to) } else { v.store(to) }
@@ -235,11 +242,10 @@ unsafe fn whole<V: Vector, const E: usize>(
 ) {
     // SAFETY: see `square`.
     unsafe {
-        let mut x = [[V::zero(); 16]; 4];
-        read_square::<V, E>(src, b, stream, &mut x);
+        let x = read_square::<V, E>(src, b, stream);
         let mut g = 0;
         while g < 4 {
-            let out = network::<V, E>(x[g]);
+            let out = network::<V, E>(&x[g]);
             let mut k = 0;
             while k < 16 / E {
                 let to = dst.offset(rows(g * (16 / E) + k));
@@ -265,8 +271,8 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
     src: *const u8,
     b: &[Step],
     ahead: bool,
-    x: &mut [[V; 16]; 4],
-) {
+) -> Square<V> {
+    let mut x: Square<V> = [[MaybeUninit::uninit(); 16]; 4];
     let group = 16 / E;
     assert!(b.len() == 64 / E);
     let mut k = 0;
@@ -281,13 +287,14 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
                 V::prefetch(at(3).wrapping_add(AHEAD));
             }
             let turned = V::turn([V::load(at(0)), V::load(at(1)), V::load(at(2)), V::load(at(3))]);
-            x[0][k] = turned[0];
-            x[1][k] = turned[1];
-            x[2][k] = turned[2];
-            x[3][k] = turned[3];
+            x[0][k].write(turned[0]);
+            x[1][k].write(turned[1]);
+            x[2][k].write(turned[2]);
+            x[3][k].write(turned[3]);
         }
         k += 1;
     }
+    x
 }
 
 /// Less than a line of columns, at most a line of rows.
@@ -313,17 +320,17 @@ pub(super) unsafe fn fringe<V: Vector, const E: usize>(
             // SAFETY: loads take `n` elements of rows of the tile (the last row again where a lane has
             // none of its own), stores `columns` elements of its destination rows.
             unsafe {
-                let mut r = [V::zero(); 16];
+                let mut r = [MaybeUninit::uninit(); 16];
                 let mut k = 0;
                 while k < group {
                     let at = |lane: usize| {
                         let row = (first + lane * group + k).min(b.len() - 1);
                         src.offset(b[row].src).add(i * E)
                     };
-                    r[k] = if n == group { V::lanes(at) } else { V::lanes_partial(at, n * E) };
+                    r[k].write(if n == group { V::lanes(at) } else { V::lanes_partial(at, n * E) });
                     k += 1;
                 }
-                let out = network::<V, E>(r);
+                let out = network::<V, E>(&r);
                 let mut k = 0;
                 while k < group {
                     if k < n {

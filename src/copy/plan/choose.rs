@@ -40,6 +40,7 @@ struct Draft {
     dst_offset: isize,
     streaming: bool,
     slides: bool,
+    misaligned: usize,
     /// Rows of a tile are gathered until it moves so many bytes.
     row_tile: usize,
 }
@@ -59,6 +60,7 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         dst_offset: fused.dst_offset,
         streaming,
         slides: context.slides,
+        misaligned: context.misaligned,
         row_tile: context.tuning.row_tile_bytes.of(fused.element),
     };
     let size = draft.element as isize;
@@ -66,12 +68,14 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         // One element, whatever its size: a run of its bytes.
         let run = Axis { extent: draft.element, src: 1, dst: 1 };
         draft.element = 1;
+        draft.streaming = context.streaming.unwrap_or(false);
         return draft.row_wise(Strategy::Run, run);
     };
     if inner.dst != size {
         return draft.scatter();
     }
     if inner.src == size {
+        draft.streaming = context.streaming.unwrap_or(total >= context.tuning.stream_rows_from_bytes.value);
         // Only runs longer than an element are dense on both sides: see `fuse`.
         draft.axes.pop();
         let strategy = if draft.axes.is_empty() { Strategy::Run } else { Strategy::Rows };
@@ -165,7 +169,11 @@ impl Draft {
         rows.cut(want, 1);
         let copies = matches!(strategy, Strategy::Run | Strategy::Rows);
         let slides = self.slides && LINE.is_multiple_of(self.element);
-        let lines = row_bytes >= LONG_ROW_BYTES && (copies || slides);
+        let whole = copies
+            && row_bytes.is_multiple_of(LINE)
+            && self.axes.iter().chain(rows.axes()).all(|a| a.dst % LINE as isize == 0)
+            && (self.dst_offset + self.misaligned as isize) % LINE as isize == 0;
+        let lines = whole || row_bytes >= LONG_ROW_BYTES && (copies || slides);
         let staged = self.streaming && !lines && row_bytes.max(self.adjacent(&rows, row_bytes)) >= 2 * LINE;
         // Short rows far apart have no whole lines to stream.
         self.streaming &= staged || lines;
@@ -229,12 +237,18 @@ impl Draft {
                 break;
             }
         }
+        // A tile's tables hold so many steps; loops around it step over what is too much.
+        rows.give_back(MAX_STEPS, |axis| self.axes.push(axis));
+        columns.give_back(MAX_STEPS, |axis| self.axes.push(axis));
         let tuning = context.tuning;
         let edge = super::square_edge(size);
         let direct = !self.streaming || self.on_lines(&rows, &columns, context.misaligned);
         if direct {
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
-            let along = tuning.tile_dst_bytes.of(size).max(if self.streaming { LINE } else { 1 << 10 });
+            // More source rows at once than this would crowd each other out of the first-level cache.
+            let most = if self.streaming { 64 * size } else { 1 << 10 };
+            let along =
+                if self.streaming { tuning.tile_dst_bytes.of(size).min(most) } else { most }.max(LINE);
             columns.cut((along / size).clamp(edge, MAX_STEPS), edge);
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {
@@ -254,9 +268,10 @@ impl Draft {
         // Short rows that touch leave together as one run: the longer, the better.
         let want = if short { self.row_tile / row_bytes } else { tuning.staged_src_bytes.of(size) / size };
         let fit = (STAGING_BYTES - 2 * LINE) / (row_bytes + 3 * LINE);
-        rows.cut(want.clamp(1, MAX_STEPS).min(fit), edge);
-        let fits = rows.full() <= fit && rows.full() <= MAX_STEPS;
-        debug_assert!(fits);
+        let most = MAX_STEPS.min(fit);
+        rows.give_back(most, |axis| self.axes.push(axis));
+        rows.cut(want.clamp(1, most), if edge <= most { edge } else { 1 });
+        debug_assert!(rows.full() <= most);
         self.finish(Strategy::Transpose, rows, columns, true)
     }
 

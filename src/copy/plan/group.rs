@@ -31,11 +31,24 @@ impl Group {
         self.axes.push(axis);
     }
 
+    /// Gives back outermost axes until the steps inside the outermost are at most `steps`, so that a cut
+    /// can reach that.
+    pub(crate) fn give_back(&mut self, steps: usize, mut to: impl FnMut(Axis)) {
+        while self.inner > steps {
+            let Some(axis) = self.axes.pop() else { return };
+            to(axis);
+            let inner = self.axes.iter().rev().skip(1).map(|a| a.extent).product();
+            self.inner = inner;
+            self.block = self.axes.last().map_or(1, |a| a.extent);
+        }
+    }
+
     /// Cuts the outermost axis into blocks of about `steps` steps in all, equal in size and (where
     /// only one axis is walked) a multiple of `multiple`.
     pub(crate) fn cut(&mut self, steps: usize, multiple: usize) {
         let Some(last) = self.axes.last() else { return };
         let most = (steps / self.inner).max(1);
+        self.block = last.extent;
         if most >= last.extent {
             return;
         }
@@ -121,6 +134,19 @@ mod tests {
         short.push(axis(15, 60, 7));
         short.cut(64, 16);
         assert_eq!((short.full(), short.block()), (60, 4));
+    }
+
+    #[test]
+    fn axes_are_given_back_until_a_cut_can_reach() {
+        let mut group = Group::axis(axis(16, 4, 100));
+        group.push(axis(8, 64, 7));
+        group.push(axis(5, 512, 9));
+        let mut back = Vec::new();
+        group.give_back(100, |a| back.push(a.extent));
+        assert_eq!((back.as_slice(), group.inner(), group.full()), (&[5][..], 16, 128));
+        group.cut(100, 16);
+        assert_eq!(group.full(), 64);
+        group.give_back(16, |_| unreachable!("16 inner steps are few enough"));
     }
 
     #[test]

@@ -35,12 +35,6 @@ impl Vector for uint8x16_t {
     const LANES: usize = 1;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has the level, here and below.
-        unsafe { vdupq_n_u8(0) }
-    }
-
-    #[inline(always)]
     unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self {
         // SAFETY: 16 readable bytes.
         unsafe { vld1q_u8(at(0)) }

@@ -35,12 +35,6 @@ impl Vector for __m256i {
     const LANES: usize = 2;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has the level, here and below.
-        unsafe { _mm256_setzero_si256() }
-    }
-
-    #[inline(always)]
     unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self {
         // SAFETY: 16 readable bytes each.
         unsafe {
@@ -115,6 +109,12 @@ impl Vector for __m256i {
 }
 
 impl Level for Avx2 {
+    #[inline(always)]
+    fn prefetch(at: *const u8) {
+        // SAFETY: a hint that faults on no address; every x86-64 has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
     #[inline(always)]
     unsafe fn line(dst: *mut u8, src: *const u8) {
         // SAFETY: 64 bytes on both sides, `dst` aligned.

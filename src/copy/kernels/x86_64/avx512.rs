@@ -41,12 +41,6 @@ impl Vector for __m512i {
     const LANES: usize = 4;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has the level, here and below.
-        unsafe { _mm512_setzero_si512() }
-    }
-
-    #[inline(always)]
     unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self {
         // SAFETY: 16 readable bytes each.
         unsafe {
@@ -132,6 +126,12 @@ impl Vector for __m512i {
 
 impl Level for Avx512 {
     #[inline(always)]
+    fn prefetch(at: *const u8) {
+        // SAFETY: a hint that faults on no address; every x86-64 has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn line(dst: *mut u8, src: *const u8) {
         // SAFETY: 64 bytes on both sides, `dst` aligned.
         unsafe { _mm512_stream_si512(dst.cast(), _mm512_loadu_si512(src.cast())) }
@@ -172,16 +172,11 @@ impl Level for Avx512 {
         size: usize,
         stream: bool,
     ) {
-        let span = (64 / size - 1) * stride.unsigned_abs() + size;
-        // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
+        // SAFETY: the caller's promise.
         unsafe {
-            match span {
-                _ if n < 4 => level::gather::<E>(dst, src, n, stride, size),
-                0..=64 => rows::gather::<1>(dst, src, n, stride, size, stream),
-                65..=128 => rows::gather::<2>(dst, src, n, stride, size, stream),
-                129..=192 => rows::gather::<3>(dst, src, n, stride, size, stream),
-                193..=256 => rows::gather::<4>(dst, src, n, stride, size, stream),
-                _ => level::gather::<E>(dst, src, n, stride, size),
+            match rows::gather(dst, src, n, stride, size, stream) {
+                Some(()) => {}
+                None => level::gather::<E>(dst, src, n, stride, size),
             }
         }
     }
@@ -197,11 +192,9 @@ impl Level for Avx512 {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            match channels {
-                2 if size <= 32 => rows::interleave::<2>(dst, src, n, channel, size, stream),
-                3 if size <= 21 => rows::interleave::<3>(dst, src, n, channel, size, stream),
-                4 if size <= 16 => rows::interleave::<4>(dst, src, n, channel, size, stream),
-                _ => level::interleave::<E>(dst, src, n, channels, channel, size),
+            match rows::interleave(dst, src, n, (channels, channel), size, stream) {
+                Some(()) => {}
+                None => level::interleave::<E>(dst, src, n, channels, channel, size),
             }
         }
     }

@@ -3,6 +3,9 @@
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
+/// How far ahead of what is read a streaming row asks for its source.
+const AHEAD: isize = 4096;
+
 /// How 64 bytes of a row are put together from up to four vectors: the index of each byte.
 pub(super) struct Pick {
     index: __m512i,
@@ -21,6 +24,14 @@ impl Pick {
         for (b, byte) in bytes.iter_mut().enumerate() {
             *byte = index(b) as u8;
         }
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(&bytes) }
+    }
+
+    /// # Safety
+    /// See [`Pick::new`].
+    #[inline(always)]
+    unsafe fn of(bytes: &[u8; 64]) -> Self {
         // SAFETY: 64 readable bytes.
         unsafe {
             let index = _mm512_loadu_si512(bytes.as_ptr().cast());
@@ -55,6 +66,9 @@ impl Pick {
 
 /// Where the vectors of a row go, in order.
 trait Out {
+    /// Whether the vectors leave past the caches, for a row that is read from memory.
+    const STREAMS: bool;
+
     /// A whole vector.
     ///
     /// # Safety
@@ -72,6 +86,8 @@ trait Out {
 struct Store(*mut u8);
 
 impl Out for Store {
+    const STREAMS: bool = false;
+
     #[inline(always)]
     unsafe fn push(&mut self, v: __m512i) {
         // SAFETY: the caller's promise.
@@ -87,6 +103,8 @@ impl Out for Store {
 }
 
 impl Out for Slide {
+    const STREAMS: bool = true;
+
     #[inline(always)]
     unsafe fn push(&mut self, v: __m512i) {
         // SAFETY: the caller's promise.
@@ -100,12 +118,41 @@ impl Out for Slide {
     }
 }
 
-/// Gathers `n` elements `stride` bytes apart where as many as fit a line span at most `N` vectors.
+/// Gathers `n` elements of at most 64 bytes, `stride` bytes apart; `None` where they are too far apart for
+/// byte permutes. A function of its own for all sizes: it is called once a row.
 ///
 /// # Safety
-/// As [`super::super::level::Level::gather`].
+/// As [`super::super::level::Level::gather`]; the CPU has the level.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn gather(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+    stream: bool,
+) -> Option<()> {
+    let span = (64 / size - 1) * stride.unsigned_abs() + size;
+    // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
+    unsafe {
+        match span {
+            _ if n < 4 => return None,
+            0..=64 => gather_within::<1>(dst, src, n, stride, size, stream),
+            65..=128 => gather_within::<2>(dst, src, n, stride, size, stream),
+            129..=192 => gather_within::<3>(dst, src, n, stride, size, stream),
+            193..=256 => gather_within::<4>(dst, src, n, stride, size, stream),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// [`gather`] where as many elements as fit a line span at most `N` vectors.
+///
+/// # Safety
+/// As [`gather`].
 #[inline(always)]
-pub(super) unsafe fn gather<const N: usize>(
+unsafe fn gather_within<const N: usize>(
     dst: *mut u8,
     src: *const u8,
     n: usize,
@@ -132,26 +179,28 @@ struct Window<const N: usize> {
     gap: usize,
     size: usize,
     down: bool,
+    /// How far on the source is asked for, in bytes; 0 for not at all.
+    ahead: isize,
 }
 
 impl<const N: usize> Window<N> {
     /// # Safety
     /// See [`Pick::new`].
     #[inline(always)]
-    unsafe fn new(stride: isize, size: usize) -> Self {
+    unsafe fn new(stride: isize, size: usize, stream: bool) -> Self {
         let (gap, each, down) = (stride.unsigned_abs(), 64 / size, stride < 0);
+        // Counted, not divided: this is done once a row, and the size is known only at run time.
+        let mut index = [0u8; 64];
+        for k in 0..each {
+            let first = if down { 64 * N - size - k * gap } else { k * gap };
+            for e in 0..size {
+                index[k * size + e] = (first + e) as u8;
+            }
+        }
         // SAFETY: the caller's promise.
-        let pick = unsafe {
-            Pick::new(|b| {
-                let (k, e) = (b / size, b % size);
-                match k < each {
-                    false => 0,
-                    true if down => 64 * N - size - k * gap + e,
-                    true => k * gap + e,
-                }
-            })
-        };
-        Self { pick, gap, size, down }
+        let pick = unsafe { Pick::of(&index) };
+        let ahead = if stream { AHEAD * stride.signum() } else { 0 };
+        Self { pick, gap, size, down, ahead }
     }
 
     /// The group that starts at `first`, of whose row `left` elements are left.
@@ -166,6 +215,11 @@ impl<const N: usize> Window<N> {
         // through only bytes of the row.
         unsafe {
             let mut v = [_mm512_setzero_si512(); 4];
+            if self.ahead != 0 {
+                for k in 0..N {
+                    _mm_prefetch::<_MM_HINT_T0>(base.wrapping_add(64 * k).wrapping_offset(self.ahead).cast());
+                }
+            }
             if reach >= 64 * N {
                 for (k, v) in v.iter_mut().enumerate().take(N) {
                     *v = _mm512_loadu_si512(base.wrapping_add(64 * k).cast());
@@ -198,7 +252,7 @@ unsafe fn gather_to<const N: usize, O: Out>(
     let each = 64 / size;
     // SAFETY: group `j` reads elements `j..`, of which `n - j` are left.
     unsafe {
-        let window = Window::<N>::new(stride, size);
+        let window = Window::<N>::new(stride, size, O::STREAMS);
         let mut j = 0;
         while j + each <= n {
             out.push(window.group(src.offset(j as isize * stride), n - j));
@@ -222,7 +276,7 @@ unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, str
     let each = 64 / size;
     // SAFETY: a whole store only where the row goes on for 64 bytes.
     unsafe {
-        let window = Window::<N>::new(stride, size);
+        let window = Window::<N>::new(stride, size, false);
         let mut j = 0;
         while j < n {
             let left = n - j;
@@ -241,8 +295,8 @@ unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, str
 /// Repeats the element at `src`.
 ///
 /// # Safety
-/// As [`super::super::level::Level::splat`].
-#[inline(always)]
+/// As [`super::super::level::Level::splat`]; the CPU has the level.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
     let bytes = n * size;
     // SAFETY: one element is read; whole vectors are stored while they fit, then a mask.
@@ -270,12 +324,37 @@ pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, 
     }
 }
 
-/// Interleaves `N` dense rows, element by element.
+/// Interleaves a few dense rows, element by element; `None` where a group of them does not fit a vector.
 ///
 /// # Safety
-/// As [`super::super::level::Level::interleave`] with `channels` equal to `N`.
+/// As [`super::super::level::Level::interleave`]; the CPU has the level.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn interleave(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    (channels, channel): (usize, isize),
+    size: usize,
+    stream: bool,
+) -> Option<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match channels {
+            2 if size <= 32 => interleave_rows::<2>(dst, src, n, channel, size, stream),
+            3 if size <= 21 => interleave_rows::<3>(dst, src, n, channel, size, stream),
+            4 if size <= 16 => interleave_rows::<4>(dst, src, n, channel, size, stream),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// [`interleave`] of `N` rows.
+///
+/// # Safety
+/// As [`interleave`].
 #[inline(always)]
-pub(super) unsafe fn interleave<const N: usize>(
+unsafe fn interleave_rows<const N: usize>(
     dst: *mut u8,
     src: *const u8,
     n: usize,
@@ -322,7 +401,11 @@ unsafe fn interleave_to<const N: usize, O: Out>(
         let mut j = 0;
         while j + each <= n {
             for (c, v) in v.iter_mut().enumerate().take(N) {
-                *v = _mm512_loadu_si512(src.offset(c as isize * channel).add(j * size).cast());
+                let from = src.offset(c as isize * channel).add(j * size);
+                if O::STREAMS {
+                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_offset(AHEAD / 2).cast());
+                }
+                *v = _mm512_loadu_si512(from.cast());
             }
             for pick in picks.iter().take(N) {
                 out.push(pick.from::<N>(v));

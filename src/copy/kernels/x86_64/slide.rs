@@ -4,12 +4,19 @@
 
 use super::super::stage;
 use super::super::tile::{Step, Tile};
-use super::super::vector::{self, Vector};
+use super::super::vector::{self, Square, Vector};
 use super::avx512::Avx512;
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
-/// Lines of a destination row that are written before the next row's.
-const LINES: usize = 4;
+/// Lines of a destination row that are written before the next row's: at most 64 source rows at once.
+const fn lines(element: usize) -> usize {
+    match element {
+        1 => 1,
+        2 => 2,
+        _ => 4,
+    }
+}
 
 /// Rows of at least this many bytes slide; shorter ones go through staging memory.
 const SLIDE_BYTES: usize = 512;
@@ -142,7 +149,7 @@ unsafe fn slide<const E: usize>(t: &Tile<'_>) {
     let (na, whole) = (t.a.len(), t.nb / edge * edge);
     let mut from = 0;
     while from < whole {
-        let to = whole.min(from + LINES * edge);
+        let to = whole.min(from + lines(E) * edge);
         let mut i = 0;
         while i < na {
             let mut j = from;
@@ -204,24 +211,37 @@ unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
     // SAFETY: loads take elements of rows of the tile, whole lines of them only where the tile has them.
     unsafe {
         let src = t.src.add(i * E);
-        let mut x = [[_mm512_setzero_si512(); 16]; 4];
-        if n == edge {
-            vector::read_square::<__m512i, E>(src, b, true, &mut x);
-        } else {
-            read_partial::<E>(src, b, n, &mut x);
+        if n < edge {
+            return partial::<E>(t, i, j, b, n);
         }
-        for (g, x) in x.into_iter().enumerate() {
-            if g * group >= n {
-                break;
-            }
-            let out = vector::network::<__m512i, E>(x);
+        let x = vector::read_square::<__m512i, E>(src, b, true);
+        let mut g = 0;
+        while g < 4 {
+            let out = vector::network::<__m512i, E>(&x[g]);
             let mut k = 0;
             while k < group {
-                let row = g * group + k;
-                if row < n {
-                    emit::<E>(t, i + row, j, out[k]);
-                }
+                emit::<E>(t, i + g * group + k, j, out[k]);
                 k += 1;
+            }
+            g += 1;
+        }
+    }
+}
+
+/// One line of columns, `n` rows, less than a line of them.
+///
+/// # Safety
+/// As [`slide`].
+#[inline(always)]
+unsafe fn partial<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step], n: usize) {
+    let group = 16 / E;
+    // SAFETY: as in `square`.
+    unsafe {
+        let x = read_partial::<E>(t.src.add(i * E), b, n);
+        for (g, x) in x.iter().enumerate().take(n.div_ceil(group)) {
+            let out = vector::network::<__m512i, E>(x);
+            for (k, v) in out.into_iter().enumerate().take(group.min(n - g * group)) {
+                emit::<E>(t, i + g * group + k, j, v);
             }
         }
     }
@@ -232,7 +252,8 @@ unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
 /// # Safety
 /// They are readable from `src` on.
 #[inline(always)]
-unsafe fn read_partial<const E: usize>(src: *const u8, b: &[Step], n: usize, x: &mut [[__m512i; 16]; 4]) {
+unsafe fn read_partial<const E: usize>(src: *const u8, b: &[Step], n: usize) -> Square<__m512i> {
+    let mut x: Square<__m512i> = [[MaybeUninit::uninit(); 16]; 4];
     let group = 16 / E;
     let mask = low(n * E);
     let mut k = 0;
@@ -244,13 +265,14 @@ unsafe fn read_partial<const E: usize>(src: *const u8, b: &[Step], n: usize, x: 
                 _mm512_maskz_loadu_epi8(mask, src.offset(b[row].src).cast())
             };
             let turned = <__m512i as Vector>::turn([row(0), row(1), row(2), row(3)]);
-            x[0][k] = turned[0];
-            x[1][k] = turned[1];
-            x[2][k] = turned[2];
-            x[3][k] = turned[3];
+            x[0][k].write(turned[0]);
+            x[1][k].write(turned[1]);
+            x[2][k].write(turned[2]);
+            x[3][k].write(turned[3]);
         }
         k += 1;
     }
+    x
 }
 
 /// The columns that are left, less than a line, and with them the end of each row.
@@ -263,14 +285,14 @@ unsafe fn last<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
     let n = edge.min(t.a.len() - i);
     // SAFETY: as in `square`; the end of a row is written by masks.
     unsafe {
-        let mut x = [[_mm512_setzero_si512(); 16]; 4];
-        if !b.is_empty() {
-            read_partial::<E>(t.src.add(i * E), b, n, &mut x);
-        }
-        for (g, x) in x.into_iter().enumerate() {
-            if g * group >= n {
-                break;
-            }
+        let spare = [Step::default()];
+        let (src, b, bytes) = match b {
+            // Nothing is left: what is read is not written, so any line that may be read will do.
+            [] => (t.src.offset(t.b[0].src).add(i * E), &spare[..], 0),
+            b => (t.src.add(i * E), b, b.len() * E),
+        };
+        let x = read_partial::<E>(src, b, n);
+        for (g, x) in x.iter().enumerate().take(n.div_ceil(group)) {
             let out = vector::network::<__m512i, E>(x);
             for (k, v) in out.into_iter().enumerate().take(group.min(n - g * group)) {
                 let row = i + g * group + k;
@@ -283,7 +305,7 @@ unsafe fn last<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
                     skew,
                     mask: u64::MAX,
                 };
-                end.finish(v, b.len() * E);
+                end.finish(v, bytes);
             }
         }
     }

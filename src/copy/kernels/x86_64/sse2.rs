@@ -35,12 +35,6 @@ impl Vector for __m128i {
     const LANES: usize = 1;
 
     #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has the level, here and below.
-        unsafe { _mm_setzero_si128() }
-    }
-
-    #[inline(always)]
     unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self {
         // SAFETY: 16 readable bytes each.
         unsafe { _mm_loadu_si128(at(0).cast()) }
@@ -112,6 +106,12 @@ impl Vector for __m128i {
 }
 
 impl Level for Sse2 {
+    #[inline(always)]
+    fn prefetch(at: *const u8) {
+        // SAFETY: a hint that faults on no address; every x86-64 has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
     #[inline(always)]
     unsafe fn line(dst: *mut u8, src: *const u8) {
         // SAFETY: 64 bytes on both sides, `dst` aligned.
