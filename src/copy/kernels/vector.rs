@@ -9,8 +9,8 @@
 use super::tile::Step;
 use std::mem::MaybeUninit;
 
-/// The vectors of a square: `x[g][k]` is written for the first `16 / E` of `k` only.
-pub(super) type Square<V> = [[MaybeUninit<V>; 16]; 4];
+/// The vectors of a square, lanes turned: `x[g][k]` is written for the first `16 / E` of `k` only.
+pub(super) type Turned<V> = [[MaybeUninit<V>; 16]; 4];
 
 /// A vector register and the few things that the kernels ask of it.
 pub(super) trait Vector: Copy {
@@ -73,21 +73,31 @@ pub(super) trait Vector: Copy {
     unsafe fn stream(self, dst: *mut u8);
 }
 
+/// The first `16 / E` of sixteen vectors, the rest filled with the first.
+///
+/// # Safety
+/// They were written.
+#[inline(always)]
+pub(super) unsafe fn written<V: Vector, const E: usize>(x: &[MaybeUninit<V>; 16]) -> [V; 16] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut r = [x[0].assume_init(); 16];
+        let mut k = 1;
+        while k < 16 / E {
+            r[k] = x[k].assume_init();
+            k += 1;
+        }
+        r
+    }
+}
+
 /// Transposes inside lanes: see the module's text.
 ///
 /// # Safety
-/// The CPU has the level; the first `16 / E` vectors are there.
+/// The CPU has the level.
 #[inline(always)]
-pub(super) unsafe fn network<V: Vector, const E: usize>(x: &[MaybeUninit<V>; 16]) -> [V; 16] {
+pub(super) unsafe fn network<V: Vector, const E: usize>(mut r: [V; 16]) -> [V; 16] {
     let group = 16 / E;
-    // SAFETY: the first `group` vectors are there; no other is looked at.
-    let mut r = unsafe { [x[0].assume_init(); 16] };
-    let mut k = 1;
-    while k < group {
-        // SAFETY: as above.
-        r[k] = unsafe { x[k].assume_init() };
-        k += 1;
-    }
     let mut stage = 1;
     while stage < group {
         let mut next = r;
@@ -179,7 +189,7 @@ unsafe fn square<V: Vector, const E: usize>(
                     r[k].write(V::lanes(|lane| src.offset(b[first + lane * group + k].src).add(i * E)));
                     k += 1;
                 }
-                out[p] = MaybeUninit::new(network::<V, E>(&r));
+                out[p] = MaybeUninit::new(network::<V, E>(written::<V, E>(&r)));
                 p += 1;
             }
             let mut k = 0;
@@ -214,7 +224,7 @@ unsafe fn square<V: Vector, const E: usize>(
                     r[k].write(V::lanes_partial(at, bytes));
                     k += 1;
                 }
-                let out = network::<V, E>(&r);
+                let out = network::<V, E>(written::<V, E>(&r));
                 for (k, v) in out.iter().enumerate().take(ni - i) {
                     let to = dst.offset(rows(i + k)).add(p * V::LANES * 16);
                     if stream { v.stream(to) } else { v.store(to) }
@@ -242,10 +252,10 @@ unsafe fn whole<V: Vector, const E: usize>(
 ) {
     // SAFETY: see `square`.
     unsafe {
-        let x = read_square::<V, E>(src, b, stream);
+        let lines = read_square::<V, E>(src, b, stream);
         let mut g = 0;
         while g < 4 {
-            let out = network::<V, E>(&x[g]);
+            let out = lines.group(g);
             let mut k = 0;
             while k < 16 / E {
                 let to = dst.offset(rows(g * (16 / E) + k));
@@ -261,8 +271,20 @@ unsafe fn whole<V: Vector, const E: usize>(
     }
 }
 
-/// Reads a whole square line by line: vector `x[g][k]` holds 16 bytes of group `g` of every row `k`,
-/// `k + group`, ...
+/// A whole square, read line by line.
+pub(super) enum Lines<V, const E: usize> {
+    /// Wide elements: in registers, lanes turned, so that `x[g][k]` holds 16 bytes of group `g` of the rows
+    /// `k`, `k + 16 / E`, ...
+    Turned(Turned<V>),
+    /// Narrow elements: more rows than registers, packed side by side in the first-level cache.
+    Packed(Packed),
+}
+
+/// 64 lines.
+#[repr(align(64))]
+pub(super) struct Packed(MaybeUninit<[u8; 4096]>);
+
+/// Reads a whole square line by line.
 ///
 /// # Safety
 /// Every row `b` is readable for 64 bytes from `src` on.
@@ -271,10 +293,25 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
     src: *const u8,
     b: &[Step],
     ahead: bool,
-) -> Square<V> {
-    let mut x: Square<V> = [[MaybeUninit::uninit(); 16]; 4];
+) -> Lines<V, E> {
     let group = 16 / E;
     assert!(b.len() == 64 / E);
+    if E < 4 {
+        let mut packed = Packed(MaybeUninit::uninit());
+        let to = packed.0.as_mut_ptr().cast::<u8>();
+        for (k, step) in b.iter().enumerate() {
+            // SAFETY: the caller's promise; at most 64 lines of 64 bytes.
+            unsafe {
+                let from = src.offset(step.src);
+                if ahead {
+                    V::prefetch(from.wrapping_add(AHEAD));
+                }
+                V::load(from).store(to.add(64 * k));
+            }
+        }
+        return Lines::Packed(packed);
+    }
+    let mut x: Turned<V> = [[MaybeUninit::uninit(); 16]; 4];
     let mut k = 0;
     while k < group {
         // SAFETY: the caller's promise.
@@ -294,7 +331,35 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
         }
         k += 1;
     }
-    x
+    Lines::Turned(x)
+}
+
+impl<V: Vector, const E: usize> Lines<V, E> {
+    /// The destination rows of group `g`, the first `16 / E` of them.
+    ///
+    /// # Safety
+    /// The CPU has the level.
+    #[inline(always)]
+    pub(super) unsafe fn group(&self, g: usize) -> [V; 16] {
+        let group = 16 / E;
+        // SAFETY: `read_square` wrote every vector or line that is looked at.
+        unsafe {
+            match self {
+                Self::Turned(x) => network::<V, E>(written::<V, E>(&x[g])),
+                Self::Packed(packed) => {
+                    let from = packed.0.as_ptr().cast::<u8>().add(16 * g);
+                    let at = |k: usize| V::lanes(|lane| from.add(64 * (lane * group + k)));
+                    let mut r = [at(0); 16];
+                    let mut k = 1;
+                    while k < group {
+                        r[k] = at(k);
+                        k += 1;
+                    }
+                    network::<V, E>(r)
+                }
+            }
+        }
+    }
 }
 
 /// Less than a line of columns, at most a line of rows.
@@ -330,7 +395,7 @@ pub(super) unsafe fn fringe<V: Vector, const E: usize>(
                     r[k].write(if n == group { V::lanes(at) } else { V::lanes_partial(at, n * E) });
                     k += 1;
                 }
-                let out = network::<V, E>(&r);
+                let out = network::<V, E>(written::<V, E>(&r));
                 let mut k = 0;
                 while k < group {
                     if k < n {

@@ -266,7 +266,13 @@ impl Draft {
         let row_bytes = columns.full() * size;
         let short = columns.full() == columns.extent() && row_bytes < 4 * LINE;
         // Short rows that touch leave together as one run: the longer, the better.
-        let want = if short { self.row_tile / row_bytes } else { tuning.staged_src_bytes.of(size) / size };
+        let want = if short {
+            self.row_tile / row_bytes
+        } else {
+            let along = tuning.staged_src_bytes.of(size);
+            // Elements that are moved one by one wait for memory more: longer walks keep it busy.
+            if matches!(size, 1 | 2 | 4 | 8 | 16) { along / size } else { 4 * along / size }
+        };
         let fit = (STAGING_BYTES - 2 * LINE) / (row_bytes + 3 * LINE);
         let most = MAX_STEPS.min(fit);
         rows.give_back(most, |axis| self.axes.push(axis));

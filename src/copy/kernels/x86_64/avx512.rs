@@ -262,7 +262,7 @@ unsafe fn odd(
                 if j * size + 16 <= bytes {
                     _mm_storeu_si128(to.cast(), v);
                 } else {
-                    _mm_mask_storeu_epi8(to.cast(), mask, v);
+                    level::short(to, src.offset(step.src), size);
                 }
             }
         }

@@ -97,8 +97,13 @@ impl Out for Store {
 
     #[inline(always)]
     unsafe fn finish(&mut self, v: __m512i, bytes: usize) {
-        // SAFETY: a masked store touches only `bytes` bytes.
-        unsafe { _mm512_mask_storeu_epi8(self.0.cast(), low(bytes), v) }
+        // SAFETY: a masked store touches only `bytes` bytes; under an empty mask it would still ask for
+        // the line.
+        unsafe {
+            if bytes > 0 {
+                _mm512_mask_storeu_epi8(self.0.cast(), low(bytes), v);
+            }
+        }
     }
 }
 

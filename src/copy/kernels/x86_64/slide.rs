@@ -4,7 +4,7 @@
 
 use super::super::stage;
 use super::super::tile::{Step, Tile};
-use super::super::vector::{self, Square, Vector};
+use super::super::vector::{self, Turned, Vector};
 use super::avx512::Avx512;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -107,10 +107,16 @@ impl Slide {
     #[inline(always)]
     pub(super) unsafe fn finish(&mut self, v: __m512i, bytes: usize) {
         let end = self.skew + bytes;
+        if end == 0 {
+            return; // a store under an empty mask would still ask for the line
+        }
         // SAFETY: the first `end` bytes from `to` on belong to the row, masked where they are less.
         unsafe {
             let line = _mm512_permutex2var_epi8(self.last, self.shift, v);
-            _mm512_mask_storeu_epi8(self.to.cast(), low(end), line);
+            if end < 64 {
+                return _mm512_mask_storeu_epi8(self.to.cast(), low(end), line);
+            }
+            _mm512_stream_si512(self.to.cast(), line);
             if end > 64 {
                 let rest = _mm512_permutex2var_epi8(v, self.shift, v);
                 _mm512_mask_storeu_epi8(self.to.wrapping_add(64).cast(), low(end - 64), rest);
@@ -214,10 +220,10 @@ unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
         if n < edge {
             return partial::<E>(t, i, j, b, n);
         }
-        let x = vector::read_square::<__m512i, E>(src, b, true);
+        let lines = vector::read_square::<__m512i, E>(src, b, true);
         let mut g = 0;
         while g < 4 {
-            let out = vector::network::<__m512i, E>(&x[g]);
+            let out = lines.group(g);
             let mut k = 0;
             while k < group {
                 emit::<E>(t, i + g * group + k, j, out[k]);
@@ -239,7 +245,7 @@ unsafe fn partial<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step], 
     unsafe {
         let x = read_partial::<E>(t.src.add(i * E), b, n);
         for (g, x) in x.iter().enumerate().take(n.div_ceil(group)) {
-            let out = vector::network::<__m512i, E>(x);
+            let out = vector::network::<__m512i, E>(vector::written::<__m512i, E>(x));
             for (k, v) in out.into_iter().enumerate().take(group.min(n - g * group)) {
                 emit::<E>(t, i + g * group + k, j, v);
             }
@@ -252,8 +258,8 @@ unsafe fn partial<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step], 
 /// # Safety
 /// They are readable from `src` on.
 #[inline(always)]
-unsafe fn read_partial<const E: usize>(src: *const u8, b: &[Step], n: usize) -> Square<__m512i> {
-    let mut x: Square<__m512i> = [[MaybeUninit::uninit(); 16]; 4];
+unsafe fn read_partial<const E: usize>(src: *const u8, b: &[Step], n: usize) -> Turned<__m512i> {
+    let mut x: Turned<__m512i> = [[MaybeUninit::uninit(); 16]; 4];
     let group = 16 / E;
     let mask = low(n * E);
     let mut k = 0;
@@ -293,7 +299,7 @@ unsafe fn last<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
         };
         let x = read_partial::<E>(src, b, n);
         for (g, x) in x.iter().enumerate().take(n.div_ceil(group)) {
-            let out = vector::network::<__m512i, E>(x);
+            let out = vector::network::<__m512i, E>(vector::written::<__m512i, E>(x));
             for (k, v) in out.into_iter().enumerate().take(group.min(n - g * group)) {
                 let row = i + g * group + k;
                 let at = t.dst.offset(t.a[row].dst).add(j * E);
