@@ -5,7 +5,9 @@
 //!
 //! * Streaming stores cost the destination its place in the caches and save reading it before it is
 //!   written. They pay as soon as source and destination together exceed what a core holds for itself:
-//!   `1.5 * l2`, at least 1 MiB.
+//!   `1.5 * l2`, at least 1 MiB, where the last level is shared with strangers. Where it is the machine's
+//!   own they pay from a quarter of `l3` on for transposes (more for elements of 1 and 2 bytes), and from
+//!   `l3` on for rows.
 //! * A direct transpose tile walks along `tile_src` bytes of each source row, a page, so that the
 //!   hardware prefetcher runs and each row costs one TLB entry, and writes `tile_dst` bytes of each
 //!   destination row, four lines, because lines are fetched in pairs. Its rows and columns together hold
@@ -117,10 +119,10 @@ pub struct Tuning {
     pub l2_bytes: Value,
     /// Last-level cache, shared.
     pub l3_bytes: Value,
-    /// Stores bypass the caches from this many bytes on, source and destination together.
+    /// Transposes store past the caches from this many bytes on, source and destination together.
     pub streaming_from_bytes: BySize,
-    /// As `streaming_from_bytes`, for rows that are dense on both sides: ordinary stores of whole rows into
-    /// a last-level cache that is this machine's own are faster than memory.
+    /// As `streaming_from_bytes`, for everything that is no transpose: rows written whole into a last-level
+    /// cache that is this machine's own are faster than memory.
     pub stream_rows_from_bytes: Value,
     /// Several threads share the work from this many destination bytes on.
     pub parallel_from_bytes: Value,
@@ -166,8 +168,20 @@ impl Tuning {
             l1d_bytes: from(l1d, l1d.bytes),
             l2_bytes: from(l2, l2.bytes),
             l3_bytes: from(l3, l3.bytes),
-            streaming_from_bytes: BySize::made(|_| {
-                from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20))
+            streaming_from_bytes: BySize::made(|s| match own_l3 {
+                // Narrow elements write single lines far apart, which memory likes least.
+                true => from(
+                    l3,
+                    l3.bytes / 8
+                        * if s == 1 {
+                            6
+                        } else if s == 2 {
+                            3
+                        } else {
+                            2
+                        },
+                ),
+                false => from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20)),
             }),
             stream_rows_from_bytes: match own_l3 {
                 true => from(l3, l3.bytes),

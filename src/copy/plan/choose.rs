@@ -49,8 +49,7 @@ struct Draft {
 pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     let read: usize = fused.axes.iter().filter(|a| a.src != 0).map(|a| a.extent).product();
     let total = context.bytes.saturating_add(read.saturating_mul(fused.element));
-    let streaming =
-        context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(fused.element));
+    let streaming = context.streaming.unwrap_or(total >= context.tuning.stream_rows_from_bytes.value);
     let mut draft = Draft {
         axes: fused.axes,
         element: fused.element,
@@ -75,7 +74,6 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         return draft.scatter();
     }
     if inner.src == size {
-        draft.streaming = context.streaming.unwrap_or(total >= context.tuning.stream_rows_from_bytes.value);
         // Only runs longer than an element are dense on both sides: see `fuse`.
         draft.axes.pop();
         let strategy = if draft.axes.is_empty() { Strategy::Run } else { Strategy::Rows };
@@ -116,6 +114,8 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     if lead_axis.extent <= FEW && inner.src.unsigned_abs() <= FEW * draft.element {
         return draft.gather_tiled(Strategy::Deinterleave, lead);
     }
+    let from = context.tuning.streaming_from_bytes.of(draft.element);
+    draft.streaming = context.streaming.unwrap_or(total >= from);
     draft.transpose(lead, context)
 }
 

@@ -208,36 +208,57 @@ impl<const N: usize> Window<N> {
         Self { pick, gap, size, down, ahead }
     }
 
+    /// Where the window of the group that starts at `first` begins.
+    #[inline(always)]
+    fn base(&self, first: *const u8) -> *const u8 {
+        if self.down { first.wrapping_add(self.size).wrapping_sub(64 * N) } else { first }
+    }
+
+    /// The group that starts at `first`, whose window lies inside the row.
+    ///
+    /// # Safety
+    /// The window is readable.
+    #[inline(always)]
+    unsafe fn whole(&self, first: *const u8) -> __m512i {
+        let base = self.base(first);
+        // SAFETY: the caller's promise; hints fault on no address.
+        unsafe {
+            if self.ahead != 0 {
+                let ahead = base.wrapping_offset(self.ahead);
+                for k in 0..N {
+                    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64 * k).cast());
+                }
+            }
+            let mut v = [_mm512_setzero_si512(); 4];
+            for (k, v) in v.iter_mut().enumerate().take(N) {
+                *v = _mm512_loadu_si512(base.wrapping_add(64 * k).cast());
+            }
+            self.pick.from::<N>(v)
+        }
+    }
+
     /// The group that starts at `first`, of whose row `left` elements are left.
     ///
     /// # Safety
     /// They are readable.
     #[inline(always)]
     unsafe fn group(&self, first: *const u8, left: usize) -> __m512i {
-        let base = if self.down { first.wrapping_add(self.size).wrapping_sub(64 * N) } else { first };
+        let base = self.base(first);
         let reach = (left - 1) * self.gap + self.size;
-        // SAFETY: whole windows are read only while the rest of the row spans as much; else masks let
+        // SAFETY: a window is read whole only while the rest of the row spans as much; else masks let
         // through only bytes of the row.
         unsafe {
-            let mut v = [_mm512_setzero_si512(); 4];
-            if self.ahead != 0 {
-                for k in 0..N {
-                    _mm_prefetch::<_MM_HINT_T0>(base.wrapping_add(64 * k).wrapping_offset(self.ahead).cast());
-                }
-            }
             if reach >= 64 * N {
-                for (k, v) in v.iter_mut().enumerate().take(N) {
-                    *v = _mm512_loadu_si512(base.wrapping_add(64 * k).cast());
-                }
-            } else {
-                for (k, v) in v.iter_mut().enumerate().take(N) {
-                    let mask = if self.down {
-                        !low((64 * N - reach).saturating_sub(64 * k).min(64))
-                    } else {
-                        low(reach.saturating_sub(64 * k).min(64))
-                    };
-                    *v = _mm512_maskz_loadu_epi8(mask, base.wrapping_add(64 * k).cast());
-                }
+                return self.whole(first);
+            }
+            let mut v = [_mm512_setzero_si512(); 4];
+            for (k, v) in v.iter_mut().enumerate().take(N) {
+                let mask = if self.down {
+                    !low((64 * N - reach).saturating_sub(64 * k).min(64))
+                } else {
+                    low(reach.saturating_sub(64 * k).min(64))
+                };
+                *v = _mm512_maskz_loadu_epi8(mask, base.wrapping_add(64 * k).cast());
             }
             self.pick.from::<N>(v)
         }
@@ -255,10 +276,20 @@ unsafe fn gather_to<const N: usize, O: Out>(
     size: usize,
 ) {
     let each = 64 / size;
-    // SAFETY: group `j` reads elements `j..`, of which `n - j` are left.
+    // SAFETY: group `j` reads elements `j..`, of which `n - j` are left; groups whose window lies inside
+    // the row are read whole.
     unsafe {
         let window = Window::<N>::new(stride, size, O::STREAMS);
-        let mut j = 0;
+        let (step, gap) = (each as isize * stride, stride.unsigned_abs());
+        let whole =
+            ((n - 1) * gap + size).checked_sub(64 * N).map_or(0, |room| room / (each * gap).max(1) + 1);
+        let whole = whole.min(n / each);
+        let mut from = src;
+        for _ in 0..whole {
+            out.push(window.whole(from));
+            from = from.wrapping_offset(step);
+        }
+        let mut j = whole * each;
         while j + each <= n {
             out.push(window.group(src.offset(j as isize * stride), n - j));
             j += each;
