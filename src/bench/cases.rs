@@ -88,7 +88,26 @@ pub fn slices() -> Vec<Case> {
     ]
 }
 
-/// Every case of this table.
+/// The public set of tensor transposes: 29 shapes of about 200 MB. Not part of [`all`]: it takes its time.
+///
+/// # Panics
+/// Never: the list is part of the program, and a test reads it.
+pub fn transposes() -> Vec<Case> {
+    let line = |text: &str| -> Option<Case> {
+        let row: serde_json::Value = serde_json::from_str(text).ok()?;
+        let shape: Vec<usize> =
+            row["shape"].as_array()?.iter().map(|n| n.as_u64().map(|n| n as usize)).collect::<Option<_>>()?;
+        let expr = row["expr"].as_str()?;
+        let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
+        Some(case("transposes", &format!("{}{expr}", extents.join("x")), &shape, "f32", expr))
+    };
+    include_str!("../../tests/data/transposes.jsonl")
+        .lines()
+        .map(|text| line(text).expect("the list of transposes is well-formed"))
+        .collect()
+}
+
+/// Every case of this table but [`transposes`].
 pub fn all() -> Vec<Case> {
     [squares(), pixels(), layers(), slices()].concat()
 }
@@ -101,7 +120,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_expressions_are_views() {
-        let cases = all();
+        let cases = [all(), transposes()].concat();
         let names: HashSet<_> = cases.iter().map(|c| c.id.clone()).collect();
         assert_eq!(names.len(), cases.len());
         for c in cases {

@@ -16,6 +16,7 @@ mod report;
 mod text;
 mod tune;
 mod tune_profile;
+mod verify;
 mod walk;
 
 use clap::{Parser, Subcommand};
@@ -52,6 +53,8 @@ enum Command {
     Explore(explore::Args),
     /// Searches this machine's tuning values and keeps them in its profile.
     Tune(tune::Args),
+    /// Checks every kernel level of this CPU against the reference.
+    Verify(verify::Args),
     /// Measures what reading an array in some order costs.
     Walk(walk::Args),
 }
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(args),
         Command::Explore(args) => explore::run(args),
         Command::Tune(args) => tune::run(args, profile),
+        Command::Verify(args) => verify::run(args),
         Command::Walk(args) => walk::run(args),
     };
     match result {

@@ -34,6 +34,112 @@ impl Case {
     }
 }
 
+/// A seeded stream of cases over whole layouts: up to five axes in any order on both sides, steps,
+/// reversals and broadcasts in the source, gaps and reversals in the destination, any element size up to
+/// 24 bytes, any alignment.
+#[derive(Debug, Clone)]
+pub struct Cases {
+    state: u64,
+}
+
+/// Elements that a random case reaches at most, on each side.
+const MOST_ELEMENTS: usize = 20_000;
+
+/// Bytes that a random case spans at most, on each side.
+pub const MOST_BYTES: usize = MOST_ELEMENTS * 24 * 8;
+
+impl Cases {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// A number below `n`.
+    fn below(&mut self, n: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
+    }
+
+    fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+
+    fn order(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..n).collect();
+        for k in (1..n).rev() {
+            order.swap(k, self.below(k + 1));
+        }
+        order
+    }
+
+    /// Strides that visit the axes in `order`, outermost first, with a step per axis (0 for a broadcast).
+    fn strides(shape: &[usize], order: &[usize], steps: &[isize]) -> Vec<isize> {
+        let mut strides = vec![0; shape.len()];
+        let mut unit = 1isize;
+        for &axis in order.iter().rev() {
+            strides[axis] = unit * steps[axis];
+            unit *= shape[axis].max(1) as isize * steps[axis].abs().max(1);
+        }
+        strides
+    }
+
+    fn place(&mut self) -> Place {
+        let skew = self.below(65);
+        if self.below(2) == 0 { Place::Front(skew) } else { Place::Back(skew % 4 * (skew / 4)) }
+    }
+}
+
+impl Iterator for Cases {
+    type Item = Case;
+
+    fn next(&mut self) -> Option<Case> {
+        let axes = 1 + self.below(5);
+        let mut shape = Vec::with_capacity(axes);
+        let mut elements = 1;
+        for _ in 0..axes {
+            let most = MOST_ELEMENTS / elements;
+            let extent = match self.below(4) {
+                0 => 1 + self.below(4),
+                1 => 1 + self.below(20),
+                2 => self.one_of(&[2, 3, 4, 8, 15, 16, 17, 31, 32, 33, 64, 100, 128]),
+                _ => 1 + self.below(300),
+            };
+            shape.push(extent.min(most));
+            elements *= extent.min(most);
+        }
+        let size = match self.below(3) {
+            0 => 1 + self.below(24),
+            _ => self.one_of(&[1, 2, 4, 8, 16]),
+        };
+        let mut steps = |choices: &[isize], cases: &mut Self| -> Vec<isize> {
+            let mut room = 8;
+            let mut step = || {
+                let step = if cases.below(3) == 0 { cases.one_of(choices) } else { 1 };
+                if step.unsigned_abs() > room {
+                    step.signum()
+                } else {
+                    room /= step.unsigned_abs().max(1);
+                    step
+                }
+            };
+            (0..axes).map(|_| step()).collect()
+        };
+        let (src_steps, dst_steps) = (steps(&[0, -1, 2, 3, 4, -2, -3], self), steps(&[-1, -1, 2, 3], self));
+        let (src_order, dst_order) = (self.order(axes), self.order(axes));
+        let dst_order = if self.below(3) == 0 { dst_order } else { (0..axes).collect() };
+        Some(Case {
+            src: Self::strides(&shape, &src_order, &src_steps),
+            dst: Self::strides(&shape, &dst_order, &dst_steps),
+            shape,
+            size,
+            place: (self.place(), self.place()),
+        })
+    }
+}
+
 /// Strides of a dense row-major buffer.
 pub fn row_major(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![1; shape.len()];

@@ -128,9 +128,7 @@ fn many_axes_at_every_destination_offset() {
 #[test]
 fn long_tiles_of_many_axes_fit_their_tables() {
     let mut bench = Bench::new(5 << 20).unwrap();
-    for shape in
-        [&[2; 17][..], &[3; 10], &[7, 2, 64, 2, 3, 5, 2, 2, 2, 2, 2], &[2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 41]]
-    {
+    for shape in [&[2; 17][..], &[3; 10], &[7, 2, 64, 2, 3, 2, 2, 2], &[2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 41]] {
         let reversed: Vec<usize> = (0..shape.len()).rev().collect();
         for size in [1, 2, 4, 8, 12, 16, 24] {
             for offset in [0, 1, 8, 16, 32, 63] {
@@ -259,4 +257,35 @@ fn padded_views_and_arbitrary_destinations_equal_the_reference() {
     assert!(view.materialize().unwrap().as_slice().is_empty());
     let huge = x.apply("[0, 0, 0].broadcast_to(1073741824, 1048576)").unwrap();
     assert_eq!(huge.materialize().unwrap_err().kind(), "alloc");
+}
+
+#[test]
+fn random_layouts() {
+    let mut bench = Bench::new(super::cover::MOST_BYTES + 4096).unwrap();
+    for case in super::cover::Cases::new(20_26).take(4000) {
+        check(&mut bench, &case);
+    }
+}
+
+#[test]
+fn every_thread_count_writes_the_same_bytes() {
+    let mut bench = Bench::new(8 << 20).unwrap();
+    let mut tuning = super::tuning::Tuning::default();
+    let low = super::tuning::Value::new(64 << 10, super::tuning::Origin::Caller);
+    tuning.set(super::tuning::Knob::ParallelFrom, None, low).unwrap();
+    for (shape, axes) in [
+        (&[700, 500][..], &[1, 0][..]),
+        (&[500, 300, 3], &[2, 0, 1]),
+        (&[3, 500, 300], &[1, 2, 0]),
+        (&[7, 300, 200], &[0, 2, 1]),
+        (&[1 << 20], &[0]),
+    ] {
+        for threads in [1, 2, 3, 5, 16] {
+            for streaming in [false, true] {
+                let case = Case::permuted(shape, axes, 4, (FRONT, Place::Front(4)));
+                let options = CopyOptions::default().threads(threads).tuning(tuning).streaming(streaming);
+                assert_eq!(bench.check(&case, &options).unwrap(), None, "{threads} threads");
+            }
+        }
+    }
 }
