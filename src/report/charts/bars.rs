@@ -49,13 +49,13 @@ impl Bars {
             g.bars.retain(|b| b.value.is_finite() && b.value >= 0.0);
         }
         self.groups.retain(|g| !g.bars.is_empty());
-        let ends = self
-            .groups
-            .iter()
-            .flat_map(|g| &g.bars)
-            .flat_map(|b| b.ticks.iter().map(|t| t.0).chain([b.value]).chain(b.range.map(|r| r.1)));
-        let top =
-            ends.chain(self.line.as_ref().map(|l| l.0)).filter(|v| v.is_finite()).fold(0.0, f64::max) * 1.02;
+        let bars = || self.groups.iter().flat_map(|g| &g.bars);
+        let values = bars().flat_map(|b| b.ticks.iter().map(|t| t.0).chain([b.value]));
+        let most =
+            values.chain(self.line.as_ref().map(|l| l.0)).filter(|v| v.is_finite()).fold(0.0, f64::max);
+        // One noisy case must not press all others against the edge: its interval is cut there.
+        let ends = bars().filter_map(|b| b.range).map(|r| r.1).filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let top = most.max(ends.min(1.25 * most)) * 1.02;
         if self.groups.is_empty() || top <= 0.0 {
             return None;
         }

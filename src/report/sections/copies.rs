@@ -216,7 +216,10 @@ fn roofline(d: &Data, i: usize) -> Markup {
             );
         }
     }
-    for c in d.sweep("ladder").filter(|c| c.str("pattern").as_deref() == Some("row") && facts::is_plain(c)) {
+    let dtype = facts::main_dtype(d);
+    let rows =
+        d.sweep("ladder").filter(|c| c.str("pattern").as_deref() == Some("row") && c.str("dtype") == dtype);
+    for c in rows.filter(|c| facts::is_plain(c)) {
         if let (Some(x), Some(y)) = (c.working_set_bytes(), c.rate(c.num("bytes_useful").or(c.bytes_moved))) {
             push(
                 "limit: reading along rows".into(),
