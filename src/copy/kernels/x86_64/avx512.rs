@@ -273,6 +273,11 @@ unsafe fn odd(
         // SAFETY: as in `narrow`, with 64 bytes a store.
         unsafe {
             let (from, row) = (src.add(i * size), dst.offset(rows(i)));
+            if i * size % 64 < size {
+                for step in b {
+                    Avx512::prefetch(from.wrapping_offset(step.src).wrapping_add(512));
+                }
+            }
             if size <= 16 {
                 narrow(from, row, b, size);
                 continue;

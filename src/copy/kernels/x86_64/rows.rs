@@ -3,7 +3,7 @@
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
-/// How far ahead of what is read a streaming row asks for its source.
+/// How far ahead of what is read a long row asks for its source.
 const AHEAD: isize = 4096;
 
 /// How 64 bytes of a row are put together from up to four vectors: the index of each byte.
@@ -279,7 +279,8 @@ unsafe fn gather_to<const N: usize, O: Out>(
     // SAFETY: group `j` reads elements `j..`, of which `n - j` are left; groups whose window lies inside
     // the row are read whole.
     unsafe {
-        let window = Window::<N>::new(stride, size, O::STREAMS);
+        // A short row is in cache, or its neighbour was asked for.
+        let window = Window::<N>::new(stride, size, O::STREAMS || n * size >= 2048);
         let (step, gap) = (each as isize * stride, stride.unsigned_abs());
         let whole =
             ((n - 1) * gap + size).checked_sub(64 * N).map_or(0, |room| room / (each * gap).max(1) + 1);

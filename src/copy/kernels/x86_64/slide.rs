@@ -154,8 +154,14 @@ unsafe fn slide<const E: usize>(t: &Tile<'_>) {
     let edge = 64 / E;
     let (na, whole) = (t.a.len(), t.nb / edge * edge);
     let mut from = 0;
+    // SAFETY: offsets of rows lie in the tile, which the caller vouches for.
+    unsafe { ask::<E>(t, 0) }
     while from < whole {
         let to = whole.min(from + lines(E) * edge);
+        if to == whole {
+            // SAFETY: as above.
+            unsafe { ask::<E>(t, t.nb - 1) }
+        }
         let mut i = 0;
         while i < na {
             let mut j = from;
@@ -173,6 +179,19 @@ unsafe fn slide<const E: usize>(t: &Tile<'_>) {
         // SAFETY: rows i.. and the columns that are left lie in the tile.
         unsafe { last::<E>(t, i, whole, &t.b[whole..]) }
         i += edge;
+    }
+}
+
+/// Asks for the line of each row that holds column `j`: the first and the last line of a row are written in
+/// part, and a store that waits for its line holds up all that come after it.
+///
+/// # Safety
+/// As [`slide`].
+#[inline(always)]
+unsafe fn ask<const E: usize>(t: &Tile<'_>, j: usize) {
+    for a in t.a {
+        // SAFETY: inside the tile; a hint besides.
+        unsafe { <__m512i as Vector>::prefetch(t.dst.offset(a.dst).add(j * E)) }
     }
 }
 
