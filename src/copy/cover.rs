@@ -114,7 +114,7 @@ impl Iterator for Cases {
             0 => 1 + self.below(24),
             _ => self.one_of(&[1, 2, 4, 8, 16]),
         };
-        let mut steps = |choices: &[isize], cases: &mut Self| -> Vec<isize> {
+        let steps = |choices: &[isize], cases: &mut Self| -> Vec<isize> {
             let mut room = 8;
             let mut step = || {
                 let step = if cases.below(3) == 0 { cases.one_of(choices) } else { 1 };

@@ -28,6 +28,38 @@ impl Pick {
         unsafe { Self::of(&bytes) }
     }
 
+    /// Elements of `size` bytes (a power of two), the first at `first`, the others `step` bytes apart.
+    ///
+    /// # Safety
+    /// See [`Pick::new`].
+    #[inline(always)]
+    unsafe fn evenly(size: usize, first: i16, step: i16) -> Self {
+        const COUNT: [i16; 32] = {
+            let mut count = [0; 32];
+            let mut b = 0;
+            while b < 32 {
+                count[b] = b as i16;
+                b += 1;
+            }
+            count
+        };
+        // SAFETY: 64 readable bytes.
+        unsafe {
+            let count = _mm512_loadu_si512(COUNT.as_ptr().cast());
+            let shift = _mm_cvtsi32_si128(size.trailing_zeros() as i32);
+            let (low, high) = (count, _mm512_add_epi16(count, _mm512_set1_epi16(32)));
+            let (low_k, high_k) = (_mm512_srl_epi16(low, shift), _mm512_srl_epi16(high, shift));
+            let (step, within) = (_mm512_set1_epi16(step), _mm512_set1_epi16(size as i16 - 1));
+            let low = _mm512_add_epi16(_mm512_mullo_epi16(low_k, step), _mm512_and_si512(low, within));
+            let high = _mm512_add_epi16(_mm512_mullo_epi16(high_k, step), _mm512_and_si512(high, within));
+            let first = _mm512_set1_epi16(first);
+            let low = _mm512_cvtepi16_epi8(_mm512_add_epi16(low, first));
+            let high = _mm512_cvtepi16_epi8(_mm512_add_epi16(high, first));
+            let index = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            Self { index, upper: _mm512_movepi8_mask(index) }
+        }
+    }
+
     /// # Safety
     /// See [`Pick::new`].
     #[inline(always)]
@@ -194,16 +226,21 @@ impl<const N: usize> Window<N> {
     #[inline(always)]
     unsafe fn new(stride: isize, size: usize, stream: bool) -> Self {
         let (gap, each, down) = (stride.unsigned_abs(), 64 / size, stride < 0);
-        // Counted, not divided: this is done once a row, and the size is known only at run time.
-        let mut index = [0u8; 64];
-        for k in 0..each {
-            let first = if down { 64 * N - size - k * gap } else { k * gap };
-            for e in 0..size {
-                index[k * size + e] = (first + e) as u8;
-            }
-        }
+        // This is done once a row, and the size is known only at run time.
+        let (first, step) = if down { (64 * N - size, -(gap as isize)) } else { (0, gap as isize) };
         // SAFETY: the caller's promise.
-        let pick = unsafe { Pick::of(&index) };
+        let pick = unsafe {
+            if size.is_power_of_two() {
+                Pick::evenly(size, first as i16, step as i16)
+            } else {
+                let mut index = [0u8; 64];
+                for b in 0..each * size {
+                    let (k, e) = (b / size, b % size);
+                    index[b] = (first as isize + k as isize * step) as u8 + e as u8;
+                }
+                Pick::of(&index)
+            }
+        };
         let ahead = if stream { AHEAD * stride.signum() } else { 0 };
         Self { pick, gap, size, down, ahead }
     }
