@@ -1,15 +1,15 @@
 //! Default against profile on the benchmark's cases.
 
+use super::floor::{chance, ratio};
 use super::{Case, Stopwatch};
 use crate::Error;
-use crate::bench::stats::{Summary, median};
 use crate::copy::tuning::Tuning;
 
 /// A profile that is slower than this on a case, three times, fails the check.
 pub const MOST_LOSS: f64 = 0.97;
 
 /// Pairs of samples a measurement of one case takes.
-const PAIRS: usize = 11;
+const PAIRS: usize = 15;
 
 /// What the check of one case came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,16 +63,17 @@ pub fn check(
     if watch.same_plan(case, default, profile)? {
         return Ok(checked);
     }
-    let ratios = pairs(watch, case, default, profile, false)?;
-    if let Some(summary) = Summary::of(&ratios) {
-        (checked.ratio, checked.low, checked.high) = (summary.median, summary.low, summary.high);
+    let (defaults, profiles) = pairs(watch, case, default, profile, false)?;
+    if let Some(ratio) = ratio(&defaults, &profiles) {
+        let chance = chance(&[defaults], &[profiles]);
+        (checked.ratio, checked.low, checked.high) = (ratio, ratio / chance, ratio * chance);
     }
     checked.verdict = if checked.low > 1.0 { Verdict::Gain } else { Verdict::Even };
     if checked.ratio < MOST_LOSS {
         checked.verdict = Verdict::Loss;
         for _ in 0..2 {
-            let ratios = pairs(watch, case, default, profile, true)?;
-            let again = median(&ratios).unwrap_or(1.0);
+            let (defaults, profiles) = pairs(watch, case, default, profile, true)?;
+            let again = ratio(&defaults, &profiles).unwrap_or(1.0);
             checked.repeated.push(again);
             if again >= MOST_LOSS {
                 checked.verdict = Verdict::Even;
@@ -83,28 +84,26 @@ pub fn check(
     Ok(checked)
 }
 
-/// Time with the defaults over time with the profile, pair by pair.
+/// Times with the defaults and with the profile, taken in turn.
 fn pairs(
     watch: &mut dyn Stopwatch,
     case: &Case,
     default: &Tuning,
     profile: &Tuning,
     reversed: bool,
-) -> Result<Vec<f64>, Error> {
-    let mut ratios = Vec::with_capacity(PAIRS);
+) -> Result<(Vec<f64>, Vec<f64>), Error> {
+    let (mut defaults, mut profiles) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         if watch.stopped() {
             break;
         }
-        let (a, b) = if reversed {
-            let b = watch.sample(case, profile)?;
-            (watch.sample(case, default)?, b)
+        if reversed {
+            profiles.push(watch.sample(case, profile)?);
+            defaults.push(watch.sample(case, default)?);
         } else {
-            (watch.sample(case, default)?, watch.sample(case, profile)?)
-        };
-        if a > 0.0 && b > 0.0 {
-            ratios.push(a / b);
+            defaults.push(watch.sample(case, default)?);
+            profiles.push(watch.sample(case, profile)?);
         }
     }
-    Ok(ratios)
+    Ok((defaults, profiles))
 }

@@ -11,6 +11,7 @@
 
 mod cases;
 mod check;
+mod floor;
 mod search;
 mod stopwatch;
 mod target;

@@ -2,8 +2,8 @@
 
 use super::Stopwatch;
 use super::cases::{Case, cases};
+use super::floor::{chance, ratio, speed};
 use super::target::{Choice, Target};
-use crate::bench::stats::{Summary, median};
 use crate::copy::tuning::Tuning;
 use crate::profile::{Measurement, Winner};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const MOST_LOSS: f64 = 0.97;
 /// Samples of each choice on each case in the first round.
 const FIRST_SAMPLES: usize = 3;
 /// Samples of each choice on each confirming case.
-const CONFIRM_SAMPLES: usize = 15;
+const CONFIRM_SAMPLES: usize = 21;
 
 /// How the search of one target ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub enum Verdict {
     Better {
         /// Time of the current choice over time of the winner, over the confirming cases.
         gain: f64,
-        /// The largest gain seen between equal choices.
+        /// The largest gain that equal choices show, between twins or by chance.
         noise: f64,
     },
     /// Nothing was faster in the search.
@@ -33,7 +33,7 @@ pub enum Verdict {
     NotConfirmed {
         /// Its gain over the confirming cases.
         gain: f64,
-        /// The largest gain seen between equal choices.
+        /// The largest gain that equal choices show, between twins or by chance.
         noise: f64,
     },
     /// The best of the search was slower on a confirming case.
@@ -126,25 +126,6 @@ impl Race<'_> {
         }
         Ok(true)
     }
-}
-
-/// How many times as fast `choice` is as `base`, over all cases: the geometric mean of medians.
-fn speed(base: &[Vec<f64>], choice: &[Vec<f64>]) -> f64 {
-    let ratios = base.iter().zip(choice).filter_map(|(base, choice)| ratio(base, choice));
-    let (sum, count) = ratios.fold((0.0, 0), |(sum, count), ratio| (sum + ratio.ln(), count + 1));
-    if count == 0 { 1.0 } else { (sum / f64::from(count)).exp() }
-}
-
-fn ratio(base: &[f64], choice: &[f64]) -> Option<f64> {
-    let (base, choice) = (median(base)?, median(choice)?);
-    (base > 0.0 && choice > 0.0).then(|| base / choice)
-}
-
-/// How large a gain chance alone can make, from the intervals of the medians: the search asks often.
-fn uncertainty(base: &[Vec<f64>], choice: &[Vec<f64>]) -> f64 {
-    let half = |samples: &Vec<f64>| Summary::of(samples).map_or(0.0, |s| s.relative_half_width().min(1.0));
-    let sum: f64 = base.iter().chain(choice).map(half).map(|half| half * half).sum();
-    (1.5 * sum.sqrt() / base.len().max(1) as f64).exp()
 }
 
 /// Searches one target around `tuning` until `deadline`, the time of the stopwatch.
@@ -291,11 +272,8 @@ fn confirm(
     }
     let gain = speed(&samples[1], &samples[0]);
     let twin = speed(&samples[1], &samples[2]);
-    let largest = samples[1].iter().zip(&samples[2]).filter_map(|(a, b)| ratio(a, b));
-    let largest = largest.fold(1.0f64, |most, ratio| most.max(ratio).max(1.0 / ratio));
-    // What equal choices differ by: all together, and the worst single case spread over all of them.
-    let spread = largest.powf(1.0 / (cases.len().max(1) as f64).sqrt());
-    let noise = twin.max(1.0 / twin).max(spread).max(uncertainty(&samples[1], &samples[0]));
+    // What equal choices differ by, here and by chance.
+    let noise = twin.max(1.0 / twin).max(chance(&samples[1], &samples[0]));
     let worst = cases.iter().enumerate().filter_map(|(k, case)| {
         let ratio = ratio(&samples[1][k], &samples[0][k])?;
         Some((ratio, case.name.clone()))
