@@ -8,7 +8,10 @@ use restride::expr::Op;
 use restride::layout::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
+pub mod check;
 pub mod choices;
+#[cfg(feature = "npy")]
+pub mod eval;
 
 /// Views with more positions than this are not modelled.
 pub const MAX_CELLS: usize = 4096;
