@@ -22,6 +22,8 @@ pub mod dtype;
 pub mod error;
 pub mod eval;
 pub mod expr;
+#[cfg(feature = "ndarray")]
+pub mod interop;
 pub mod layout;
 pub mod machine;
 #[cfg(feature = "npy")]

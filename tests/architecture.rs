@@ -103,7 +103,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "bench::stats",
         ],
     ),
-    ("report", &["error", "layout", "expr", "dtype", "eval", "bench::record", "bench::stats"]),
+    ("report", &["error", "layout", "expr", "dtype", "eval", "bench", "bench::record", "bench::stats"]),
     ("cli", &["*"]),
     ("main", &["cli"]),
 ];
