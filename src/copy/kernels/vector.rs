@@ -271,7 +271,9 @@ unsafe fn whole<V: Vector, const E: usize>(
     }
 }
 
-/// A whole square, read line by line.
+/// A whole square, read line by line. It lives in registers or on the stack of one loop: boxing the larger
+/// variant would cost more than it saves.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Lines<V, const E: usize> {
     /// Wide elements: in registers, lanes turned, so that `x[g][k]` holds 16 bytes of group `g` of the rows
     /// `k`, `k + 16 / E`, ...

@@ -234,9 +234,9 @@ impl<const N: usize> Window<N> {
                 Pick::evenly(size, first as i16, step as i16)
             } else {
                 let mut index = [0u8; 64];
-                for b in 0..each * size {
+                for (b, index) in index.iter_mut().enumerate().take(each * size) {
                     let (k, e) = (b / size, b % size);
-                    index[b] = (first as isize + k as isize * step) as u8 + e as u8;
+                    *index = (first as isize + k as isize * step) as u8 + e as u8;
                 }
                 Pick::of(&index)
             }
