@@ -34,7 +34,7 @@ fn permutations(n: usize) -> Vec<Vec<isize>> {
 fn every_small_permuted_and_stepped_view_is_materialized() {
     let data: Vec<u8> = (1..=81).collect();
     let mut checked = 0u64;
-    let mut out = vec![0u8; 81];
+    let mut out = [0u8; 81];
     for ndim in 0..=4 {
         let steps = lists(&[-2isize, -1, 1, 2], ndim);
         let orders = permutations(ndim);

@@ -182,7 +182,7 @@ pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, u
     }
     progress.finish();
     let workers = pool.iter().flat_map(|(_, pinnings)| pinnings);
-    let worst: Option<&Pinning> = workers.filter(|pinning| pinning.cpu().is_none()).last();
+    let worst: Option<&Pinning> = workers.rev().find(|pinning| pinning.cpu().is_none());
     record.environment = watch.finish(worst.unwrap_or(&pinned.pinning), &record.cases);
     record.environment.interrupted = progress::interrupted(stop);
     record.environment.extra.insert("jobs_done".to_owned(), done.into());

@@ -152,17 +152,20 @@ fn run<S: Element, D: Element, O: RunOp<S, D>>(
     let fill = [src.fill_value()];
     let mut result = Ok(());
     let _ = mask.regions(src.shape(), &mut |ranges, region| {
-        let part = || -> Result<(), Error> {
-            let to = part_of(&to, ranges)?;
-            let (from, data) = match region {
-                Region::Valid => (part_of(src.layout(), ranges)?, pointers.src),
-                Region::Fill => (Layout::new(&[], &[], 0)?.broadcast_to(to.shape())?, fill.as_ptr()),
-            };
+        let part = |src: Result<Layout, Error>, data| -> Result<(), Error> {
+            let (from, to) = (src?, part_of(&to, ranges)?);
             let job = Job::new(&from, &to, isa, options, size_of::<S>(), size_of::<D>(), O::READS_DST)?;
             // SAFETY: as above; the parts are boxes of the two layouts, the fill a single element.
             unsafe { job.run(Pointers { src: data, ..pointers }, op) }
         };
-        result = part();
+        result = match region {
+            Region::Valid => part(part_of(src.layout(), ranges), pointers.src),
+            Region::Fill => {
+                let extents: Extents = ranges.iter().map(ExactSizeIterator::len).collect();
+                let one = Layout::new(&[], &[], 0).and_then(|one| one.broadcast_to(&extents));
+                part(one, fill.as_ptr())
+            }
+        };
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     result
@@ -501,7 +504,7 @@ mod tests {
         }
         check(&[], "", |_| 7u8, u64::from);
         check(&[300, 300], ".T", |k| k as u64, |x| x as u8);
-        check(&[3, 100_000], ".T", |k| k as u8, |x| f64::from(x));
+        check(&[3, 100_000], ".T", |k| k as u8, f64::from);
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl<'a> Choices<'a> {
             // Most of the time as tight as can be, so that runs, transposes and scatters all come up.
             let stride = span + if self.rarely(4) { self.signed(0, 3) } else { 0 };
             strides[a] = if self.rarely(5) { -stride } else { stride };
-            span = stride * (shape[a].max(1) as isize - 1) + span;
+            span += stride * (shape[a].max(1) as isize - 1);
         }
         let low: isize =
             shape.iter().zip(&strides).map(|(&n, &s)| (s * (n.max(1) as isize - 1)).min(0)).sum();

@@ -418,7 +418,7 @@ impl Model {
         let have = self.cells.len() as u128;
         let shape: Vec<usize> = match unknown {
             0 if known == have => sizes.iter().map(|&size| size as usize).collect(),
-            1 if known > 0 && have % known == 0 => sizes
+            1 if known > 0 && have.is_multiple_of(known) => sizes
                 .iter()
                 .map(|&size| if size == -1 { (have / known) as usize } else { size as usize })
                 .collect(),
