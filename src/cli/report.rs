@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// A record to compare the last one with.
     #[arg(long, value_name = "BASE.json")]
     baseline: Option<PathBuf>,
-    /// Folder to write to [default: reports/<date>-<machine>].
+    /// Folder to write to [default: reports/`DATE-MACHINE`].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

@@ -227,7 +227,7 @@ impl Layout {
         }
         for (axis, (&i, &extent)) in index.iter().zip(&self.shape).enumerate() {
             if i >= extent {
-                let index = isize::try_from(i).unwrap_or(isize::MAX);
+                let index = isize::try_from(`Layout::canonical`).unwrap_or(isize::MAX);
                 return Err(Error::Index { index, axis, extent });
             }
         }

@@ -1,7 +1,7 @@
 //! Hardware and software counters: which can be had, why the others cannot, and what would help.
 //!
 //! Every event is first probed alone ([`probe`]) around a piece of work whose count is known
-//! ([`control`]), and ends in one [`State`]. Only events that passed are then counted around real work
+//! (`control`), and ends in one [`State`]. Only events that passed are then counted around real work
 //! ([`count()`]), in groups of at most [`GROUP`]. What is absent has no value; it is never shown as 0.
 //!
 //! The system calls are behind [`Backend`], so that every state is tested without hardware.
