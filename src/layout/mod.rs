@@ -1,7 +1,7 @@
 //! Pure index arithmetic: how a buffer is read, without the buffer.
 //!
 //! A [`Layout`] is shape, strides, offset and, when padded, a mask. Every constructor and every
-//! operation ends in one canonical form ([`Layout::canonical`]), so that two layouts that are equal as
+//! operation ends in one canonical form (`Layout::canonical`), so that two layouts that are equal as
 //! values read the same way, and so that the rules L1 to L10 of `DESIGN.md` are enforced in one place.
 #![forbid(unsafe_code)]
 
@@ -227,7 +227,7 @@ impl Layout {
         }
         for (axis, (&i, &extent)) in index.iter().zip(&self.shape).enumerate() {
             if i >= extent {
-                let index = isize::try_from(`Layout::canonical`).unwrap_or(isize::MAX);
+                let index = isize::try_from(i).unwrap_or(isize::MAX);
                 return Err(Error::Index { index, axis, extent });
             }
         }
