@@ -259,6 +259,7 @@ impl Tuning {
     fn place(&mut self, knob: Knob, element: usize) -> &mut Value {
         let by_size = match knob {
             Knob::ParallelFrom => return &mut self.parallel_from_bytes,
+            Knob::StreamRowsFrom => return &mut self.stream_rows_from_bytes,
             Knob::StreamingFrom => &mut self.streaming_from_bytes,
             Knob::TileSrc => &mut self.tile_src_bytes,
             Knob::TileDst => &mut self.tile_dst_bytes,
@@ -284,6 +285,8 @@ impl Default for Tuning {
 pub enum Knob {
     /// [`Tuning::streaming_from_bytes`].
     StreamingFrom,
+    /// [`Tuning::stream_rows_from_bytes`].
+    StreamRowsFrom,
     /// [`Tuning::parallel_from_bytes`].
     ParallelFrom,
     /// [`Tuning::tile_src_bytes`].
@@ -300,8 +303,9 @@ pub enum Knob {
 
 impl Knob {
     /// Every knob.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::StreamingFrom,
+        Self::StreamRowsFrom,
         Self::ParallelFrom,
         Self::TileSrc,
         Self::TileDst,
@@ -314,6 +318,7 @@ impl Knob {
     pub fn name(self) -> &'static str {
         match self {
             Self::StreamingFrom => "streaming_from_bytes",
+            Self::StreamRowsFrom => "stream_rows_from_bytes",
             Self::ParallelFrom => "parallel_from_bytes",
             Self::TileSrc => "tile_src_bytes",
             Self::TileDst => "tile_dst_bytes",
@@ -330,13 +335,13 @@ impl Knob {
 
     /// Whether it has a value for each element size.
     pub fn by_size(self) -> bool {
-        self != Self::ParallelFrom
+        !matches!(self, Self::ParallelFrom | Self::StreamRowsFrom)
     }
 
     /// Values that make sense, in bytes.
     pub fn range(self) -> RangeInclusive<usize> {
         match self {
-            Self::StreamingFrom | Self::ParallelFrom => 64 << 10..=usize::MAX >> 1,
+            Self::StreamingFrom | Self::StreamRowsFrom | Self::ParallelFrom => 64 << 10..=usize::MAX >> 1,
             Self::TileSrc => LINE..=64 << 10,
             Self::TileDst | Self::StagedSrc | Self::StagedDst => LINE..=8 << 10,
             Self::RowTile => 1 << 10..=1 << 20,

@@ -53,15 +53,39 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
             let half = tuning.l3_bytes.value.clamp(l2, 64 << 20) / 2;
             let mut search = ladder(&[2, 4, 6, 10, 16]);
             search.push(square(even(half)));
-            // The same threshold serves short axes, which gain less from the caches or more.
-            let pixels = |bytes: usize| side(bytes / 3, size).next_multiple_of(8);
-            let planes = |n: usize| case(size, &[n, n, 3], ".permute(2, 0, 1)");
-            let back = |n: usize| case(size, &[3, n, n], ".permute(1, 2, 0)");
-            search.extend([planes(pixels(3 * l2 / 2)), back(pixels(3 * l2))]);
             let mut confirm = ladder(&[3, 5, 8, 12]);
-            confirm.extend([back(pixels(3 * l2 / 2)), planes(pixels(3 * l2)), back(pixels(6 * l2))]);
-            confirm.extend([planes(pixels(6 * l2)), case(size, &[even(4 * l2), even(4 * l2)], "[:, 1:]")]);
             confirm.push(case(size, &[4, even(l2 / 2), even(l2 / 2)], ".mT"));
+            (search, confirm)
+        }
+        // One threshold for rows, steps, short axes and every element size.
+        Group::StreamRows => {
+            let half = tuning.l3_bytes.value.clamp(l2, 64 << 20) / 2;
+            let pixels = |bytes: usize, size: usize| (bytes / 3 / size).isqrt().next_multiple_of(8);
+            let planes = |bytes, size| {
+                let n = pixels(bytes, size);
+                case(size, &[n, n, 3], ".permute(2, 0, 1)")
+            };
+            let back = |bytes, size| {
+                let n = pixels(bytes, size);
+                case(size, &[3, n, n], ".permute(1, 2, 0)")
+            };
+            let rows = |bytes: usize, expr: &str| case(4, &[even(bytes), even(bytes)], expr);
+            let search = vec![
+                planes(3 * l2 / 2, 1),
+                back(3 * l2, 1),
+                planes(3 * l2, 4),
+                rows(l2, "[:, 1:]"),
+                rows(half, "[:, 1:]"),
+                rows(2 * l2, "[:, ::2]"),
+            ];
+            let confirm = vec![
+                back(3 * l2 / 2, 1),
+                planes(6 * l2, 1),
+                back(4 * l2, 4),
+                rows(3 * l2 / 2, "[:, 1:]"),
+                rows(2 * half / 3, "[::-1]"),
+                rows(3 * l2, "[:, ::2]"),
+            ];
             (search, confirm)
         }
         Group::Tile => (

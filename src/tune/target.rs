@@ -6,8 +6,10 @@ use std::fmt;
 /// Knobs that decide one thing together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Group {
-    /// When stores bypass the caches.
+    /// When the stores of transposes bypass the caches.
     Streaming,
+    /// When stores of whole rows, that is of everything but transposes, bypass them.
+    StreamRows,
     /// Shape of a direct transpose tile.
     Tile,
     /// Shape of a staged transpose tile: the length of the runs that leave the staging rows.
@@ -23,6 +25,7 @@ impl Group {
     pub fn knobs(self) -> &'static [Knob] {
         match self {
             Self::Streaming => &[Knob::StreamingFrom],
+            Self::StreamRows => &[Knob::StreamRowsFrom],
             Self::Tile => &[Knob::TileSrc, Knob::TileDst],
             Self::Staged => &[Knob::StagedSrc, Knob::StagedDst],
             Self::Rows => &[Knob::RowTile],
@@ -34,6 +37,7 @@ impl Group {
     pub fn name(self) -> &'static str {
         match self {
             Self::Streaming => "streaming",
+            Self::StreamRows => "streaming of rows",
             Self::Tile => "tile",
             Self::Staged => "staged",
             Self::Rows => "rows",
@@ -73,6 +77,7 @@ pub fn targets(threads: usize) -> Vec<Target> {
         .into_iter()
         .flat_map(|group| sizes.map(|size| Target { group, element_bytes: Some(size) }))
         .collect();
+    targets.insert(sizes.len(), Target { group: Group::StreamRows, element_bytes: None });
     if threads > 1 {
         targets.push(Target { group: Group::Threads, element_bytes: None });
     }
@@ -112,7 +117,7 @@ impl Target {
         let two = |values: &[(usize, usize)]| values.iter().map(|&(a, b)| Choice(vec![a, b])).collect();
         let all: Vec<Choice> = match self.group {
             // The last one is never, for any size that a test here would have.
-            Group::Streaming => one(&[
+            Group::Streaming | Group::StreamRows => one(&[
                 l2,
                 3 * l2 / 2,
                 2 * l2,
