@@ -14,7 +14,7 @@ use restride::share_memory;
 
 fuzz_target!(|data: &[u8]| {
     let mut choices = Choices::new(data);
-    let start = choices.shape(5, 6);
+    let start = choices.shape(5, 5);
     let lengths = (choices.below(7), choices.below(4));
     let (layout, model) = chain(&mut choices, &start, lengths.0);
     let (other, other_model) = chain(&mut choices, &start, lengths.1);
