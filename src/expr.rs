@@ -71,6 +71,8 @@ pub enum Op {
         /// Absolute offset in elements.
         offset: isize,
     },
+    /// What can be read but is refused whatever it meets: an index list, a number beyond 64 bits.
+    Refused(Error),
 }
 
 /// An operation with its place in the text.
@@ -156,6 +158,7 @@ impl Op {
     /// What the operation refuses; `NeedsCopy` where the result is no view.
     pub fn apply(&self, layout: &Layout, buffer_len: usize) -> Result<Layout, Error> {
         match self {
+            Self::Refused(error) => Err(error.clone()),
             Self::Index(items) => layout.slice(items),
             Self::T => layout.t(),
             Self::Mt => layout.mt(),
@@ -235,8 +238,8 @@ impl Expr {
     /// Reads an expression; the empty text is the view as it is.
     ///
     /// # Errors
-    /// `Syntax` with the place where reading stopped and what was expected there; `Index` for index lists
-    /// and boolean masks, `Overflow` for numbers beyond 64 bits.
+    /// `Syntax` with the place where reading stopped and what was expected there. Index lists, boolean masks
+    /// and numbers beyond 64 bits are read, and refused when applied.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::parse_placed(text).map_err(|refusal| refusal.error)
     }
@@ -251,7 +254,8 @@ impl Expr {
             let span = form.span.clone();
             match lower::lower(&form.value, &span) {
                 Ok(op) => Ok(Piece { op, span }),
-                Err(error) => Err(Refusal::unread(error, (span.start, span.end))),
+                Err(error @ Error::Syntax { .. }) => Err(Refusal::unread(error, (span.start, span.end))),
+                Err(error) => Ok(Piece { op: Op::Refused(error), span }),
             }
         });
         Ok(Self { text: text.to_owned(), pieces: lowered.collect::<Result<_, _>>()? })
@@ -382,11 +386,6 @@ mod tests {
             (".transpose(0)", (0, 13), "syntax"),
             (".pad(1)", (5, 6), "syntax"),
             (".T.T()", (2, 6), "syntax"),
-            ("[[0, 1]]", (0, 8), "index"),
-            (".T[[True, False]]", (2, 17), "index"),
-            ("[True]", (0, 6), "index"),
-            ("[(0, 1),]", (0, 9), "index"),
-            (".reshape(99999999999999999999)", (0, 30), "overflow"),
             (".é", (1, 3), "syntax"),
         ] {
             let refusal = Expr::parse_placed(text).unwrap_err();
@@ -398,6 +397,21 @@ mod tests {
         }
         let deep = format!("[{}1{}]", "(".repeat(5000), ")".repeat(5000));
         assert_eq!(Expr::parse(&deep).unwrap_err().kind(), "syntax");
+    }
+
+    #[test]
+    fn index_lists_and_huge_numbers_are_refused_where_they_stand() {
+        let x = Layout::row_major(&[3, 4]).unwrap();
+        for (text, kind) in [
+            ("[[0, 1]]", "index"),
+            (".T[[True, False]]", "index"),
+            ("[True]", "index"),
+            ("[(0, 1),]", "index"),
+            (".reshape(99999999999999999999)", "overflow"),
+        ] {
+            assert!(Expr::parse(text).is_ok(), "{text}");
+            assert_eq!(x.apply(text).unwrap_err().kind(), kind, "{text}");
+        }
     }
 
     #[test]

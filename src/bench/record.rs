@@ -345,9 +345,16 @@ impl CounterState {
 
 /// Writes a file beside its place and renames it there; a link is followed.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if target.is_dir() {
-        return Err(std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a directory, name a file"));
+    // A link that leads nowhere yet is followed too: its target is made.
+    let followed = || path.read_link().map(|to| path.parent().unwrap_or(Path::new("")).join(to));
+    let target = path.canonicalize().or_else(|_| followed()).unwrap_or_else(|_| path.to_owned());
+    if let Ok(found) = target.metadata()
+        && !found.is_file()
+    {
+        let what = if found.is_dir() { "a directory" } else { "no regular file" };
+        let reason =
+            format!("it is {what}: the result is written beside its place and renamed, so name a file");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason));
     }
     let dir = match target.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,

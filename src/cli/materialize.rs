@@ -103,7 +103,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 
 /// Starts the threads that copy; a system that has none to give leaves one.
 fn start_threads(asked: Option<usize>) -> usize {
-    let threads = asked.unwrap_or_else(|| Topology::host().default_threads());
+    // Beyond a few a CPU, threads only cost their start.
+    let most = std::thread::available_parallelism().map_or(1, usize::from) * 4;
+    let threads = asked.map_or_else(|| Topology::host().default_threads(), |asked| asked.min(most));
     if threads > 1
         && let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
     {

@@ -19,6 +19,8 @@ mod tune_profile;
 mod verify;
 mod walk;
 
+use crate::machine::topology::Topology;
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -64,13 +66,19 @@ pub fn main() -> ExitCode {
     let json = std::env::args_os().any(|arg| arg == "--json");
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) if json && error.use_stderr() => {
+        Err(error) if error.use_stderr() && error.kind() != DisplayHelpOnMissingArgumentOrSubcommand => {
+            // What comes before the first empty line says it; the rest is usage.
             let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            return Failure::usage("usage", format!("{first}: see --help")).report(true);
+            let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+            let sentence = lines.join(" ");
+            let sentence = sentence.trim_start_matches("error: ");
+            return Failure::usage("usage", format!("{sentence} (see --help)")).report(json);
         }
         Err(error) => error.exit(),
     };
+    if let Some(reason) = &Topology::host().override_error {
+        return Failure::usage("caches", reason.clone()).report(json);
+    }
     let profile = cli.profile.as_deref();
     if !matches!(cli.command, Command::Tune(_)) {
         tune_profile::install(profile);

@@ -15,6 +15,9 @@ static ASKED: OnceLock<Option<PathBuf>> = OnceLock::new();
 /// the defaults copy right as well.
 pub(crate) fn install(path: Option<&Path>) {
     let _ = ASKED.set(path.map(Path::to_path_buf));
+    if let Some(path) = path.filter(|path| *path != Path::new("none") && !path.exists()) {
+        eprintln!("restride: warning: there is no profile {}; the defaults are used", path.display());
+    }
     match profile::load(path) {
         Ok(loaded) => {
             if loaded.values > 0 {
@@ -31,6 +34,8 @@ pub(crate) fn install(path: Option<&Path>) {
         }
         // There is none where no folder could hold one.
         Err(profile::ProfileError::NoFolder) => {}
+        // A level that this CPU lacks is the command's own error.
+        Err(profile::ProfileError::Machine(_)) => {}
         Err(error) => eprintln!("restride: warning: {error}; the defaults are used"),
     }
 }

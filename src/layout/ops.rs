@@ -466,7 +466,10 @@ impl Layout {
             let reason = "padded positions have no memory, so strides cannot read them".into();
             return Err(Error::NeedsCopy { axes: [].into(), reason });
         }
-        let layout = Self::new(shape, strides, offset)?;
+        let layout = Self::new(shape, strides, offset).map_err(|error| match error {
+            Error::Bounds { low, high, .. } => Error::Bounds { low, high, len: buffer_len },
+            error => error,
+        })?;
         layout.check_bounds(buffer_len)?;
         Ok(layout)
     }

@@ -28,7 +28,9 @@ pub enum ProfileError {
         source: std::io::Error,
     },
     /// The file is no profile of a known schema.
-    #[error("{path} is no profile: it {reason}: mend it, or drop it with `restride tune --reset`")]
+    #[error(
+        "{path} is no profile: it {reason}: name a file that `restride tune --export` wrote, or drop a damaged profile of this machine with `restride tune --reset`"
+    )]
     Broken {
         /// The file.
         path: String,
@@ -160,6 +162,9 @@ impl Profile {
     ///
     /// A folder that cannot be made or written, a full disk; the old file is then untouched.
     pub fn write(&self, path: &Path) -> Result<(), ProfileError> {
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(broken(path, "is no regular file"));
+        }
         let folder = folder(path)?;
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io("write", path))?;
         file.write_all(self.text().as_bytes()).map_err(io("write", path))?;
@@ -180,7 +185,8 @@ impl Profile {
         profile.write(path)
     }
 
-    /// Removes the file, whatever is in it, and says whether there was one.
+    /// Removes the file, also a damaged one, and says whether there was one. What is clearly something else
+    /// than a profile stays.
     ///
     /// # Errors
     ///
@@ -189,12 +195,30 @@ impl Profile {
         if !path.exists() {
             return Ok(false);
         }
+        if !may_be_profile(path) {
+            return Err(broken(path, "is something else, so it is not removed"));
+        }
         let _alone = lock(path)?;
         match fs::remove_file(path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(source) => Err(io("remove", path)(source)),
         }
+    }
+}
+
+fn broken(path: &Path, reason: &str) -> ProfileError {
+    ProfileError::Broken { path: path.display().to_string(), reason: reason.to_owned() }
+}
+
+/// Whether a file is a profile or what may be left of one: an object of the schema, or text that starts as
+/// one and cannot be read.
+fn may_be_profile(path: &Path) -> bool {
+    let Ok(bytes) = fs::read(path) else { return false };
+    let Ok(text) = String::from_utf8(bytes) else { return false };
+    match serde_json::from_str::<Value>(&text) {
+        Ok(value) => value["schema"].as_str().is_some_and(|schema| schema.starts_with("restride.profile")),
+        Err(_) => text.trim().is_empty() || text.trim_start().starts_with('{'),
     }
 }
 
