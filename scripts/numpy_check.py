@@ -266,7 +266,11 @@ class Checker:
         if done.returncode != 0:
             yield f"refused with {done.stderr.strip()!r} instead of shape {outcome.shape}"
             return
-        got = np.load(out)
+        try:
+            got = np.load(out)
+        except (OSError, ValueError) as error:
+            yield f"writes what NumPy cannot read: {error}"
+            return
         numbers, fills = outcome.values()
         expect = np.empty(outcome.shape, source.dtype)
         expect[numbers >= 0] = source[numbers[numbers >= 0]]
