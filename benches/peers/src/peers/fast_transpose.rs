@@ -40,7 +40,8 @@ fn planes<'s, T: Pod>(matrices: Matrices, transpose: Plane<T>) -> Option<Prepare
         let from = bytemuck::cast_slice::<u8, T>(from).chunks(pitch * height);
         let to = bytemuck::cast_slice_mut::<u8, T>(to).chunks_exact_mut(width * height);
         for (from, to) in from.zip(to) {
-            let (flip, flop) = (FlipMode::NoFlip, FlopMode::NoFlop);
+            // Its plain call turns the image by 90 degrees; mirrored, that is a transpose.
+            let (flip, flop) = (FlipMode::NoFlip, FlopMode::Flop);
             transpose(from, pitch, to, height, width, height, flip, flop)
                 .unwrap_or_else(|error| panic!("fast_transpose: {width} x {height}: {error:?}"));
         }
