@@ -140,6 +140,15 @@ def record_case(case, name, samples, memcpy, right, threads):
             "memcpy_samples": memcpy, "bytes_moved": case["bytes_moved"], "model": {}, "counters": []}
 
 
+def cpu():
+    """The CPU's name."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filter", default="", help="only cases whose name holds this")
@@ -199,7 +208,7 @@ def main():
         record = {
             "schema": "restride.record/1", "created": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "command": " ".join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]), "git": None,
-            "machine": {"cpu": platform.processor() or platform.machine()},
+            "machine": {"cpu": cpu()},
             "environment": {"threads": args.threads, "seconds": time.time() - started}, "cases": found,
         }
         beside = args.json.with_name(args.json.name + ".part")
