@@ -14,6 +14,9 @@ const LEAST_GAIN: f64 = 1.01;
 const MOST_LOSS: f64 = 0.97;
 /// Samples of each choice on each case in the first round.
 const FIRST_SAMPLES: usize = 3;
+/// Choices that are confirmed where the fastest fails: a threshold that is best on most cases may lose on
+/// one where the next does not.
+const FINALISTS: usize = 3;
 /// Samples of each choice on each confirming case.
 const CONFIRM_SAMPLES: usize = 21;
 
@@ -180,23 +183,19 @@ pub fn search(
     }
     let mut race = Race { watch, deadline };
     let mut samples: Samples = vec![vec![Vec::new(); search_cases.len()]; choices.len()];
-    let mut running: Vec<usize> = (0..choices.len()).collect();
+    let mut rivals: Vec<usize> = (1..choices.len()).collect();
     let mut count = FIRST_SAMPLES;
     let mut finished = true;
+    // The few that are left at the end are confirmed one after the other, the fastest first.
     while finished {
+        let running = [&[0], &rivals[..]].concat();
         finished = race.lap(&search_cases, &tunings, &running, count, &mut samples)?;
         let rate = |&who: &usize| speed(&samples[0], &samples[who]);
-        let mut rivals: Vec<usize> = running[1..].to_vec();
         rivals.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
-        if !finished {
+        if rivals.len() <= FINALISTS {
             break;
         }
-        if rivals.len() == 1 {
-            running = vec![0, rivals[0]];
-            break;
-        }
-        rivals.truncate(rivals.len().div_ceil(2));
-        running = [vec![0], rivals].concat();
+        rivals.truncate(rivals.len().div_ceil(2).max(FINALISTS));
         count *= 2;
     }
     for who in 1..choices.len() {
@@ -214,13 +213,15 @@ pub fn search(
     if !finished {
         return Ok(found);
     }
-    let best = running[1];
-    if speed(&samples[0], &samples[best]) <= 1.0 {
-        found.verdict = Verdict::CurrentIsBest;
-        return Ok(found);
+    rivals.retain(|&who| speed(&samples[0], &samples[who]) > 1.0);
+    found.verdict = Verdict::CurrentIsBest;
+    for who in rivals {
+        found.best = Some(choices[who].clone());
+        confirm(&mut race, &mut found, &confirm_cases, tuning, &tunings[who])?;
+        if matches!(found.verdict, Verdict::Better { .. }) || race.over() {
+            break;
+        }
     }
-    found.best = Some(choices[best].clone());
-    confirm(&mut race, &mut found, &confirm_cases, tuning, &tunings[best])?;
     Ok(found)
 }
 
@@ -268,6 +269,7 @@ fn confirm(
         ));
     }
     if !finished {
+        found.verdict = Verdict::Unfinished;
         return Ok(());
     }
     let gain = speed(&samples[1], &samples[0]);
