@@ -12,15 +12,17 @@ use std::time::Duration;
 /// Criterion with the effort that the environment asks for; ends the program where it asks for
 /// something that cannot be had.
 pub fn criterion() -> criterion::Criterion<Meter> {
-    let (samples, warm_up_ms, measure_ms) = match std::env::var("RESTRIDE_BENCH").as_deref() {
-        Ok("quick") => (10, 50, 150),
-        Ok("full") => (50, 1000, 4000),
-        Ok("") | Err(_) => (12, 200, 600),
+    // Resamples decide how long the analysis takes, which in a quick run would be most of the time.
+    let (samples, warm_up_ms, measure_ms, resamples) = match std::env::var("RESTRIDE_BENCH").as_deref() {
+        Ok("quick") => (10, 50, 150, 2_000),
+        Ok("full") => (50, 1000, 4000, 100_000),
+        Ok("") | Err(_) => (12, 200, 600, 10_000),
         Ok(other) => stop(&format!("RESTRIDE_BENCH={other}: write quick or full")),
     };
     criterion::Criterion::default()
         .with_measurement(Meter::from_env())
         .sample_size(samples)
+        .nresamples(resamples)
         .warm_up_time(Duration::from_millis(warm_up_ms))
         .measurement_time(Duration::from_millis(measure_ms))
         .configure_from_args()

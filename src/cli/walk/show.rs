@@ -6,7 +6,6 @@ use crate::bench::walks::Pattern;
 use crate::bench::walks::ladder::{self, Edge, LevelSpeed};
 use crate::bench::walks::measure::Point;
 use crate::cli::text;
-use crate::machine::caches::short_bytes;
 use crate::machine::fingerprint::Fingerprint;
 use crate::machine::topology::Topology;
 use serde_json::{Value, json};
@@ -189,8 +188,8 @@ impl Found {
             out.push_str(&format!(
                 "edge seen by the {} walk between {} and {}: {} times slower\n",
                 pattern.name(),
-                short_bytes(edge.from_bytes),
-                short_bytes(edge.to_bytes),
+                text::bytes(edge.from_bytes as u64),
+                text::bytes(edge.to_bytes as u64),
                 text::figure(edge.ratio)
             ));
         }
