@@ -20,9 +20,8 @@ import time
 
 import own_venv as own
 
-CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 if __name__ == "__main__":
-    own.enter("peers", ["numpy"], [["torch", "--index-url", CPU_WHEELS], ["torch"]])
+    own.enter("peers", ["numpy"], [["torch"]])
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
