@@ -38,7 +38,7 @@
     text.set(p, title ? title.textContent : p.dataset.tip);
     title?.remove();
   }
-  let lit = null;
+  let lit = null, shownAt = 0;
   const hide = () => { lit?.classList.remove("on"); lit = null; if (tip) tip.hidden = true; };
   const show = (p) => {
     if (p === lit) return;
@@ -47,6 +47,7 @@
     p.classList.add("on");
     tip.textContent = text.get(p) || "";
     tip.hidden = false;
+    shownAt = scrollY;
     const bar = p.matches(".bar");
     const r = (bar ? $("svg", p) : p).getBoundingClientRect();
     const box = tip.getBoundingClientRect();
@@ -94,7 +95,8 @@
       show($$(".pt", next).reduce((a, b) => (Math.abs(middle(a)[0] - x) <= Math.abs(middle(b)[0] - x) ? a : b)));
     });
   }
-  addEventListener("scroll", () => { if (lit && !lit.closest("[data-chart]").matches(":focus")) hide(); }, { passive: true });
+  // A scroll event comes a frame late: one from before the tooltip was shown finds the page where it was.
+  addEventListener("scroll", () => { if (lit && scrollY !== shownAt && !lit.closest("[data-chart]").matches(":focus")) hide(); }, { passive: true });
 
   // Series on and off.
   for (const legend of $$(".legend[data-for]")) {
