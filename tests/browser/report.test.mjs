@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { PAGES, launch, open, shot, sideways } from "./browser.mjs";
+import { PAGES, becomes, launch, open, settled, shot, sideways } from "./browser.mjs";
 
 const SECTIONS = ["summary", "machine", "walks", "mountain", "copies", "tiles", "peers", "change", "views", "raw"];
 const REPORTS = readdirSync(PAGES, { withFileTypes: true }).filter((d) => d.isDirectory()).map((d) => d.name);
@@ -49,7 +49,7 @@ for (const name of REPORTS) describe(`report ${name}`, () => {
     const charts = await page.locator("figure").count();
     assert.equal(await page.locator("figure details.data").count(), charts, "numbers under every chart");
     await page.locator("figure details.data summary").first().click();
-    assert.ok(await page.locator("figure details.data table").first().isVisible());
+    await page.locator("figure details.data table").first().waitFor({ state: "visible" });
     assert.deepEqual(page.problems, []);
     await page.context().close();
   });
@@ -91,62 +91,102 @@ describe("what the script adds", () => {
   before(async () => { page = await open(browser, join("counters", "report.html")); });
   after(async () => { assert.deepEqual(page.problems, []); await page.context().close(); });
   const tip = () => page.locator("#tip");
+  const told = () => tip().evaluate((e) => (e.hidden ? "" : e.textContent));
+  /** The mouse where no chart is, and no tooltip left from before. */
+  const away = async () => {
+    await page.mouse.move(5, 5);
+    await page.evaluate(() => document.activeElement?.blur());
+    await becomes(told, "");
+  };
+  /** Puts the mouse beside a mark that stands still in view. */
+  const beside = async (mark) => {
+    await mark.scrollIntoViewIfNeeded();
+    await settled(page);
+    const box = await mark.boundingBox();
+    await page.mouse.move(box.x + box.width / 2 + 4, box.y + box.height / 2 + 3);
+  };
 
   test("a tooltip by mouse names the nearest point", async () => {
-    const point = page.locator("#walk-times svg.wide .series.s1 .pt").nth(5);
-    await point.scrollIntoViewIfNeeded();
-    const box = await point.boundingBox();
-    await page.mouse.move(box.x + box.width / 2 + 4, box.y + box.height / 2 + 3);
-    await tip().waitFor({ state: "visible" });
-    assert.match(await tip().innerText(), /^transposed: [\d.]+ ns at \d+ KiB/);
+    await away();
+    await beside(page.locator("#walk-times svg.wide .series.s1 .pt").nth(5));
+    await becomes(told, /^transposed: [\d.]+ ns at \d+ KiB/);
     await page.mouse.move(5, 5);
-    await tip().waitFor({ state: "hidden" });
+    await becomes(told, "");
+  });
+
+  test("a tooltip goes with a scroll, and not with a scroll event that came late", async () => {
+    await away();
+    await beside(page.locator("#walk-times svg.wide .series.s1 .pt").nth(5));
+    const text = await becomes(told, /^transposed/);
+    await page.evaluate(() => dispatchEvent(new Event("scroll")));
+    assert.equal(await told(), text);
+    await page.evaluate(() => scrollBy(0, 40));
+    await becomes(told, "");
   });
 
   test("a tooltip by keyboard walks along and between series", async () => {
+    await away();
     await page.locator("#walk-times svg.wide").focus();
     await page.keyboard.press("ArrowRight");
-    const first = await tip().innerText();
-    assert.match(first, /^row-major/);
+    const first = await becomes(told, /^row-major/);
     await page.keyboard.press("ArrowRight");
-    assert.notEqual(await tip().innerText(), first);
+    await becomes(told, (text) => text !== first);
     await page.keyboard.press("ArrowDown");
-    assert.match(await tip().innerText(), /^transposed/);
+    await becomes(told, /^transposed/);
     await page.keyboard.press("End");
-    assert.match(await tip().innerText(), /^chase/);
+    await becomes(told, /^chase/);
     await page.keyboard.press("Escape");
-    assert.ok(await tip().isHidden());
+    await becomes(told, "");
   });
 
   test("bars and heat maps have tooltips too", async () => {
+    await away();
     await page.locator(".bars .bar").first().hover();
-    assert.match(await tip().innerText(), /of memcpy/);
+    await becomes(told, /of memcpy/);
     await page.locator("#tiles-0 svg.wide .cell").first().hover();
-    assert.match(await tip().innerText(), /GB\/s/);
+    await becomes(told, /GB\/s/);
+    // The mouse rests on one chart while the keyboard walks through another, which scrolls the page.
     await page.locator("#mountain-0 svg.wide").focus();
     await page.keyboard.press("ArrowRight");
-    assert.match(await tip().innerText(), /ns per element/);
+    const text = await becomes(told, /ns per element/);
+    await settled(page);
+    assert.equal(await told(), text);
+  });
+
+  test("a tap shows a tooltip that stays until the next tap elsewhere", async () => {
+    const phone = await open(browser, join("counters", "report.html"), { viewport: { width: 390, height: 850 }, hasTouch: true });
+    const text = () => phone.locator("#tip").evaluate((e) => (e.hidden ? "" : e.textContent));
+    await phone.locator("#tiles-0 svg.chart:visible .cell").first().tap();
+    await becomes(text, /GB\/s/);
+    await settled(phone);
+    assert.match(await text(), /GB\/s/);
+    await phone.locator("#tiles h2").tap();
+    await becomes(text, "");
+    await phone.context().close();
   });
 
   test("a series can be switched off and on", async () => {
+    await away();
     const key = page.locator('#walk-times .legend [data-key="1"] button');
     const series = page.locator('#walk-times svg.wide [data-series="1"]');
     await key.click();
-    assert.equal(await key.getAttribute("aria-pressed"), "false");
-    assert.ok(await series.isHidden());
+    await becomes(() => key.getAttribute("aria-pressed"), "false");
+    await series.waitFor({ state: "hidden" });
     await key.click();
-    assert.ok(await series.isVisible());
+    await series.waitFor({ state: "visible" });
   });
 
   test("sorting by number, both ways", async () => {
     const table = page.locator("#copies-rows-0");
     const head = table.locator("thead th", { hasText: "of memcpy" });
     const values = () => table.locator("tbody tr td:nth-child(5)").evaluateAll((all) => all.map((c) => Number(c.dataset.v)));
+    const order = () => head.getAttribute("aria-sort");
     await head.locator("button").click();
-    assert.equal(await head.getAttribute("aria-sort"), "ascending");
+    await becomes(order, "ascending");
     let got = await values();
     assert.deepEqual(got, [...got].sort((a, b) => a - b));
     await head.locator("button").click();
+    await becomes(order, "descending");
     got = await values();
     assert.deepEqual(got, [...got].sort((a, b) => b - a));
     assert.ok(new Set(got).size > 5);
@@ -157,25 +197,24 @@ describe("what the script adds", () => {
     const rows = () => page.locator("#copies-rows-0 tbody tr:visible").count();
     const all = await rows();
     await tools.locator("select").selectOption("slices");
-    assert.equal(await rows(), 4);
+    await becomes(rows, 4);
     await tools.locator("input").fill("revers rows");
-    assert.equal(await rows(), 1);
-    assert.equal(await tools.locator(".shown").innerText(), `1 of ${all} cases`);
+    await becomes(rows, 1);
+    await becomes(() => tools.locator(".shown").innerText(), `1 of ${all} cases`);
     await tools.locator("input").fill("");
     await tools.locator("select").selectOption("");
-    assert.equal(await rows(), all);
+    await becomes(rows, all);
   });
 
   test("the theme can be chosen and stays chosen", async () => {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const light = await ground();
     await page.locator("#theme").click();
-    const dark = await ground();
-    assert.notEqual(dark, light);
+    const dark = await becomes(ground, (now) => now !== light);
     await page.reload();
-    assert.equal(await ground(), dark);
+    await becomes(ground, dark);
     await page.locator("#theme").click();
-    assert.equal(await ground(), light);
+    await becomes(ground, light);
   });
 });
 

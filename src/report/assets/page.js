@@ -58,10 +58,16 @@
     tip.style.top = `${(above > 50 ? above : r.bottom + 10) + scrollY}px`;
   };
   const visible = (chart) => $$(".pt", chart).filter((p) => !p.closest(".off") && p.getClientRects().length);
+  // A page that scrolls or grows under a resting mouse makes pointer events too: only a mouse that moved counts.
+  let mouse = "";
+  addEventListener("pointermove", (e) => { mouse = `${e.clientX} ${e.clientY}`; });
+  root.addEventListener("pointerleave", (e) => { if (e.pointerType === "mouse") hide(); });
+  const rests = (e) => e.pointerType === "mouse" && mouse === `${e.clientX} ${e.clientY}`;
   const middle = (p) => { const r = p.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; };
   for (const chart of $$("[data-chart]")) {
     const points = chart.matches("svg") && $("use.pt", chart);
-    chart.addEventListener("pointermove", (e) => {
+    const point = (e) => {
+      if (rests(e)) return;
       const under = e.target.closest(".pt");
       if (under) return show(under);
       if (!points) return hide();
@@ -71,8 +77,11 @@
         if (d < least) { least = d; best = p; }
       }
       if (best) show(best); else hide();
-    });
-    chart.addEventListener("pointerleave", hide);
+    };
+    chart.addEventListener("pointermove", point);
+    // A tap shows and stays: a finger that was lifted has left the chart, but not the reader.
+    chart.addEventListener("pointerdown", (e) => { if (e.pointerType !== "mouse") point(e); });
+    chart.addEventListener("pointerleave", (e) => { if (e.pointerType === "mouse" && !rests(e) && chart.contains(lit)) hide(); });
     chart.addEventListener("blur", hide);
     chart.addEventListener("keydown", (e) => {
       if (e.key === "Escape") return hide();
@@ -162,18 +171,17 @@
     apply();
   }
 
-  // Downloads of what the page carries.
-  const save = (name, type, content) => {
-    const url = URL.createObjectURL(new Blob([content], { type }));
-    const a = Object.assign(document.createElement("a"), { href: url, download: name });
-    a.click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-  };
-  for (const b of $$("[data-download]")) b.addEventListener("click", () => {
+  // Downloads of what the page carries. One address a button, kept: nobody can say when the browser has read it.
+  for (const b of $$("[data-download]")) {
     const i = b.dataset.record;
-    if (b.dataset.download === "json") save("record.json", "application/json", $(`#record-${i}`).textContent);
-    else save("cases.csv", "text/csv", JSON.parse($(`#cases-${i}`).textContent));
-  });
+    const link = document.createElement("a");
+    const offer = (name, type, content) => Object.assign(link, { href: URL.createObjectURL(new Blob([content], { type })), download: name });
+    b.addEventListener("click", () => {
+      if (!link.href && b.dataset.download === "json") offer("record.json", "application/json", $(`#record-${i}`).textContent);
+      else if (!link.href) offer("cases.csv", "text/csv", JSON.parse($(`#cases-${i}`).textContent));
+      link.click();
+    });
+  }
 
   // Explorer: every number below was computed by the library and stands in the page.
   for (const view of $$(".view")) {
@@ -208,7 +216,7 @@
     if (end < 0 || !formula) continue;
     view.addEventListener("pointerover", (e) => {
       const cell = e.target.closest("[data-k],[data-m]");
-      if (!cell || timer) return;
+      if (!cell || timer || rests(e)) return;
       if (cell.dataset.k !== undefined) return go(Number(cell.dataset.k));
       // A memory cell: all positions that read it.
       clear();
