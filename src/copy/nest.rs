@@ -87,6 +87,7 @@ unsafe fn tables<const N: usize>(
     let rows = fill(&mut rows, &piece.rows);
     let columns = match kind {
         Kind::Transpose | Kind::Scatter => fill(&mut columns, &piece.columns),
+        Kind::Shuffle => fill(&mut columns, &piece.cell),
         _ => &[],
     };
     let entry = kernels::entry(plan.isa);
@@ -99,7 +100,7 @@ unsafe fn tables<const N: usize>(
             src,
             dst,
             a: &rows[..at.rows],
-            b: if columns.is_empty() { &[] } else { &columns[..at.columns] },
+            b: if kind == Kind::Shuffle { columns } else { &columns[..at.columns.min(columns.len())] },
             nb: at.columns,
             b_src: piece.columns.axes().first().map_or(0, |axis| axis.src),
             element: piece.element,

@@ -4,6 +4,7 @@
 //! `E` is the element size in bytes where it is 1, 2, 4, 8 or 16, and 0 for every other size, which
 //! is then in `size`. All pointers may be unaligned.
 
+use super::cells::Cells;
 use super::tile::{Step, Tile};
 
 /// One element of `E` bytes (`size` bytes where `E` is 0).
@@ -207,6 +208,17 @@ pub(super) trait Level {
         let _ = stream;
         // SAFETY: the caller's promise.
         unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
+    }
+
+    /// Writes `n` cells side by side.
+    ///
+    /// # Safety
+    /// As [`Cells::one_by_one`].
+    #[inline(always)]
+    unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+        let _ = stream;
+        // SAFETY: the caller's promise.
+        unsafe { cells.one_by_one::<E>(dst, src, n) }
     }
 
     /// Transposes a tile whose destination rows do not start and end on lines, past the caches.

@@ -7,6 +7,7 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod cells;
 #[cfg(any(test, feature = "instruments"))]
 mod guard;
 mod isa;
@@ -22,6 +23,7 @@ mod x86_64;
 
 #[cfg(any(test, feature = "instruments"))]
 pub use guard::{Guarded, Place};
+pub(crate) use cells::{CELL_BYTES, CELL_REACH};
 pub use isa::Isa;
 pub(crate) use tile::{Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
 

@@ -1,5 +1,6 @@
 //! One tile, written once over the levels: which loop a tile needs and where its rows go.
 
+use super::cells::Cells;
 use super::level::{Level, element};
 use super::stage::{self, Sink};
 
@@ -27,6 +28,8 @@ pub(crate) enum Kind {
     Gather,
     /// Rows of groups of a few elements, one from each of as many dense source rows.
     Interleave,
+    /// Rows of cells of a few elements that lie close together.
+    Shuffle,
     /// Dense source rows become destination columns.
     Transpose,
     /// Any strides on both sides.
@@ -41,7 +44,8 @@ pub(crate) struct Tile<'t> {
     pub(crate) dst: *mut u8,
     /// One step per row.
     pub(crate) a: &'t [Step],
-    /// One step per column, for [`Kind::Transpose`] and [`Kind::Scatter`] only.
+    /// One step per column, for [`Kind::Transpose`] and [`Kind::Scatter`]; one per element of a cell, for
+    /// [`Kind::Shuffle`].
     pub(crate) b: &'t [Step],
     /// Number of columns.
     pub(crate) nb: usize,
@@ -100,6 +104,10 @@ unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
             Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
             Kind::Interleave => {
                 rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
+            }
+            Kind::Shuffle => {
+                let cells = Cells::new(t.b, t.b_src, size);
+                rows::<L, _>(t, cells.bytes, Shuffle::<E>(&cells));
             }
             Kind::Transpose if t.staged => L::transpose_staged::<E>(t, size),
             Kind::Transpose => {
@@ -177,6 +185,17 @@ impl<const E: usize> Produce for Interleave<E> {
     unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
         unsafe { L::interleave::<E>(dst, src, n, (self.0, self.1), self.2, then.is_some()) }
+    }
+}
+
+/// A column is a cell.
+struct Shuffle<'t, const E: usize>(&'t Cells<'t>);
+
+impl<const E: usize> Produce for Shuffle<'_, E> {
+    #[inline(always)]
+    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+        // SAFETY: the caller's promise.
+        unsafe { L::cells::<E>(self.0, dst, src, n, then.is_some()) }
     }
 }
 

@@ -2,7 +2,7 @@
 //! loops around it are ordered.
 
 use super::{Group, Loop, Loops, Over, Piece, Strategy};
-use crate::copy::kernels::{MAX_STEPS, STAGING_BYTES};
+use crate::copy::kernels::{CELL_BYTES, CELL_REACH, MAX_STEPS, STAGING_BYTES};
 use crate::copy::tuning::Tuning;
 use crate::layout::fuse::{Axes, Axis, Fused};
 
@@ -36,6 +36,7 @@ struct Draft {
     element: usize,
     channels: usize,
     channel_src: isize,
+    cell: Group,
     src_offset: isize,
     dst_offset: isize,
     streaming: bool,
@@ -55,6 +56,7 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         element: fused.element,
         channels: 1,
         channel_src: 0,
+        cell: Group::one(),
         src_offset: fused.src_offset,
         dst_offset: fused.dst_offset,
         streaming,
@@ -78,6 +80,9 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         draft.axes.pop();
         let strategy = if draft.axes.is_empty() { Strategy::Run } else { Strategy::Rows };
         return draft.row_wise(strategy, inner);
+    }
+    if let Some(columns) = draft.take_cell() {
+        return draft.row_wise(Strategy::Shuffle, columns);
     }
     let Some(lead) = draft.leading_source_axis() else {
         draft.axes.pop();
@@ -124,6 +129,38 @@ impl Draft {
     fn leading_source_axis(&self) -> Option<usize> {
         let moving = self.axes.iter().enumerate().rev().filter(|(_, a)| a.src != 0);
         moving.min_by_key(|(_, a)| a.src.unsigned_abs()).map(|(at, _)| at)
+    }
+
+    /// Takes a cell out of the innermost axes, and the axis of the columns that touch it: where a few
+    /// elements lie close together on both sides.
+    fn take_cell(&mut self) -> Option<Axis> {
+        let (mut bytes, mut reach, mut taken) = (self.element, self.element, 0);
+        for axis in self.axes.iter().rev() {
+            if axis.dst != bytes as isize || bytes.saturating_mul(axis.extent) > CELL_BYTES {
+                break;
+            }
+            let further = axis.src.unsigned_abs().saturating_mul(axis.extent - 1).saturating_add(reach);
+            if further > CELL_REACH {
+                break;
+            }
+            (bytes, reach, taken) = (bytes * axis.extent, further, taken + 1);
+        }
+        let columns = *self.axes.get(self.axes.len().checked_sub(taken + 1)?)?;
+        if taken == 0 || columns.dst != bytes as isize {
+            return None;
+        }
+        // Long dense rows are better read whole than cell by cell.
+        let dense = columns.src.unsigned_abs() == self.element;
+        if dense && columns.extent * self.element >= 4 * LINE && columns.extent > FEW {
+            return None;
+        }
+        self.channels = bytes / self.element;
+        for _ in 0..taken {
+            if let Some(axis) = self.axes.pop() {
+                self.cell.push(axis);
+            }
+        }
+        self.axes.pop()
     }
 
     /// Walks an axis the other way round on both sides (rule L4).
@@ -332,6 +369,7 @@ impl Draft {
             element: self.element,
             channels: self.channels,
             channel_src: self.channel_src,
+            cell: self.cell,
             src_offset: self.src_offset,
             dst_offset: self.dst_offset,
             rows,

@@ -47,6 +47,8 @@ pub enum Strategy {
     Deinterleave,
     /// A few planes become a short dense destination axis.
     Interleave,
+    /// Cells of a few elements that lie close together, put together by byte permutes.
+    Shuffle,
     /// A dense source axis becomes a strided one and the other way round.
     Transpose,
     /// The destination has no dense axis.
@@ -66,6 +68,7 @@ impl Strategy {
             Self::GatherTiled => "gather_tiled",
             Self::Deinterleave => "deinterleave",
             Self::Interleave => "interleave",
+            Self::Shuffle => "shuffle",
             Self::Transpose => "transpose",
             Self::Scatter => "scatter",
         }
@@ -77,6 +80,7 @@ impl Strategy {
             Self::Splat => Kind::Splat,
             Self::Reverse | Self::Gather | Self::GatherTiled | Self::Deinterleave => Kind::Gather,
             Self::Interleave => Kind::Interleave,
+            Self::Shuffle => Kind::Shuffle,
             Self::Transpose => Kind::Transpose,
             Self::Scatter => Kind::Scatter,
         }
@@ -130,8 +134,10 @@ pub struct Piece {
     pub fill: bool,
     /// Bytes of one element, after widening.
     pub element: usize,
-    /// Elements that one column holds (interleave; else 1).
+    /// Elements that one column holds (interleave and shuffle; else 1).
     pub channels: usize,
+    /// The elements of one column (shuffle; else empty).
+    pub cell: Group,
     /// Source bytes between the elements of one column.
     pub channel_src: isize,
     /// Where the first element is read.
@@ -344,7 +350,12 @@ impl fmt::Display for Piece {
         f.write_str("\n  tile rows")?;
         axes(f, self.rows.axes())?;
         f.write_str(", columns")?;
-        axes(f, self.columns.axes())
+        axes(f, self.columns.axes())?;
+        if self.cell.axes().is_empty() {
+            return Ok(());
+        }
+        f.write_str(", of cells")?;
+        axes(f, self.cell.axes())
     }
 }
 

@@ -64,12 +64,15 @@ impl<'p> TileTrace<'p> {
             group.steps(|src, dst| steps.push((src, dst)));
             steps
         };
-        let tabled = matches!(piece.strategy.kind(), Kind::Transpose | Kind::Scatter);
         Self {
             piece,
             size,
             rows: list(&piece.rows),
-            columns: if tabled { list(&piece.columns) } else { Vec::new() },
+            columns: match piece.strategy.kind() {
+                Kind::Transpose | Kind::Scatter => list(&piece.columns),
+                Kind::Shuffle => list(&piece.cell),
+                _ => Vec::new(),
+            },
             write: if piece.streaming { AccessKind::StreamWrite } else { AccessKind::Write },
         }
     }
@@ -137,6 +140,18 @@ impl<'p> TileTrace<'p> {
                     for k in (0..at.columns * element).step_by(step) {
                         self.read(at.src + row.0 + k as isize, step, each);
                         self.write(at.dst + row.1 + k as isize, step, each);
+                    }
+                }
+            }
+            Kind::Shuffle => {
+                let stride = piece.columns.axes().first().map_or(0, |axis| axis.src);
+                for row in &self.rows[..at.rows] {
+                    for k in 0..at.columns {
+                        let to = at.dst + row.1 + (k * piece.unit()) as isize;
+                        for (c, offset) in self.columns.iter().enumerate() {
+                            self.read(at.src + row.0 + k as isize * stride + offset.0, element, each);
+                            self.write(to + (c * element) as isize, element, each);
+                        }
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! 512-bit vectors with byte masks and byte permutes: every line is one register, every fringe a mask.
 
+use super::super::cells::Cells;
 use super::super::level::{self, Level};
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
@@ -197,6 +198,12 @@ impl Level for Avx512 {
                 None => level::interleave::<E>(dst, src, n, channels, channel, size),
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { rows::cells(cells, dst, src, n, stream) }
     }
 
     #[inline(always)]

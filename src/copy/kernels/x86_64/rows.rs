@@ -1,5 +1,6 @@
 //! Rows put together by byte permutes: gathers, repeats and interleaves.
 
+use super::super::cells::Cells;
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
@@ -58,6 +59,24 @@ impl Pick {
             let index = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
             Self { index, upper: _mm512_movepi8_mask(index) }
         }
+    }
+
+    /// [`Pick::evenly`] for elements of any size, as many as fit a vector.
+    ///
+    /// # Safety
+    /// See [`Pick::new`].
+    #[inline(always)]
+    unsafe fn cells(size: usize, first: isize, step: isize) -> Self {
+        let mut index = [0u8; 64];
+        let mut at = first;
+        for element in index.chunks_exact_mut(size) {
+            for (e, index) in element.iter_mut().enumerate() {
+                *index = at as u8 + e as u8;
+            }
+            at += step;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(&index) }
     }
 
     /// # Safety
@@ -225,7 +244,7 @@ impl<const N: usize> Window<N> {
     /// See [`Pick::new`].
     #[inline(always)]
     unsafe fn new(stride: isize, size: usize, stream: bool) -> Self {
-        let (gap, each, down) = (stride.unsigned_abs(), 64 / size, stride < 0);
+        let (gap, down) = (stride.unsigned_abs(), stride < 0);
         // This is done once a row, and the size is known only at run time.
         let (first, step) = if down { (64 * N - size, -(gap as isize)) } else { (0, gap as isize) };
         // SAFETY: the caller's promise.
@@ -233,12 +252,7 @@ impl<const N: usize> Window<N> {
             if size.is_power_of_two() {
                 Pick::evenly(size, first as i16, step as i16)
             } else {
-                let mut index = [0u8; 64];
-                for (b, index) in index.iter_mut().enumerate().take(each * size) {
-                    let (k, e) = (b / size, b % size);
-                    *index = (first as isize + k as isize * step) as u8 + e as u8;
-                }
-                Pick::of(&index)
+                Pick::cells(size, first as isize, step)
             }
         };
         let ahead = if stream { AHEAD * stride.signum() } else { 0 };
@@ -366,6 +380,94 @@ unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, str
     }
 }
 
+/// Puts `n` cells together, as many at once as fit a vector.
+///
+/// # Safety
+/// As [`super::super::level::Level::cells`]; the CPU has the level.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    // SAFETY: the caller's promise; so many vectors hold the reach.
+    unsafe {
+        match cells.reach(cells.each).div_ceil(64) {
+            1 => cells_of::<1>(cells, dst, src, n, stream),
+            2 => cells_of::<2>(cells, dst, src, n, stream),
+            3 => cells_of::<3>(cells, dst, src, n, stream),
+            _ => cells_of::<4>(cells, dst, src, n, stream),
+        }
+    }
+}
+
+/// [`cells`], where those that leave at once reach over at most `N` vectors.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn cells_of<const N: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if stream && cells.each * cells.bytes == 64 && n * cells.bytes >= 128 {
+            let mut out = Slide::new(dst);
+            cells_to::<N>(cells, src, n, |v, bytes| {
+                if bytes == 64 { out.push(v) } else { out.finish(v, bytes) }
+            });
+            if n % cells.each == 0 {
+                out.finish(_mm512_setzero_si512(), 0);
+            }
+            return;
+        }
+        // What a store writes too much the next one overwrites.
+        let end = dst.wrapping_add(n * cells.bytes);
+        let mut to = dst;
+        cells_to::<N>(cells, src, n, |v, bytes| {
+            if to.wrapping_add(64) <= end {
+                _mm512_storeu_si512(to.cast(), v);
+            } else {
+                _mm512_mask_storeu_epi8(to.cast(), low(bytes), v);
+            }
+            to = to.wrapping_add(bytes);
+        });
+    }
+}
+
+/// Hands on one vector after the other, and how many of its bytes count.
+///
+/// # Safety
+/// As [`cells_of`].
+#[inline(always)]
+unsafe fn cells_to<const N: usize>(
+    cells: &Cells<'_>,
+    src: *const u8,
+    n: usize,
+    mut each: impl FnMut(__m512i, usize),
+) {
+    let step = cells.each as isize * cells.step();
+    let mut from = src.wrapping_offset(cells.below);
+    let masks = |from: usize, to: usize| {
+        [0, 1, 2, 3].map(|k| low(to.saturating_sub(64 * k)) & !low(from.saturating_sub(64 * k)))
+    };
+    // SAFETY: masked loads touch only what the cells that are left reach over.
+    unsafe {
+        let pick = Pick::of(&cells.index);
+        let load = |from: *const u8, masks: [u64; 4]| {
+            let mut v = [_mm512_setzero_si512(); 4];
+            for (k, v) in v.iter_mut().enumerate().take(N) {
+                *v = _mm512_maskz_loadu_epi8(masks[k], from.wrapping_add(64 * k).cast());
+            }
+            pick.from::<N>(v)
+        };
+        let all = masks(0, cells.reach(cells.each));
+        for _ in 0..n / cells.each {
+            each(load(from, all), cells.each * cells.bytes);
+            from = from.wrapping_offset(step);
+        }
+        let left = n % cells.each;
+        if left > 0 {
+            let missing = cells.missing(left);
+            each(load(from, masks(missing, missing + cells.reach(left))), left * cells.bytes);
+        }
+    }
+}
+
 /// Repeats the element at `src`.
 ///
 /// # Safety
@@ -376,7 +478,8 @@ pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, 
     // SAFETY: one element is read; whole vectors are stored while they fit, then a mask.
     unsafe {
         let one = _mm512_maskz_loadu_epi8(low(size), src.cast());
-        let v = Pick::new(|b| b % size).from::<1>([one; 4]);
+        let pick = if size.is_power_of_two() { Pick::evenly(size, 0, 0) } else { Pick::cells(size, 0, 0) };
+        let v = pick.from::<1>([one; 4]);
         if stream && 64 % size == 0 && bytes >= 128 {
             let mut out = Slide::new(dst);
             for _ in 0..bytes / 64 {
