@@ -421,6 +421,7 @@ fn why(strategy: &str) -> &'static str {
         "nothing" => "the view has no elements",
         "run" => "both sides are one dense run of bytes, so it is a plain copy",
         "rows" => "both sides hold dense rows, so that each row is one plain copy",
+        "bordered" => "dense rows of memory and the fill around them are written front to back, in one go",
         "splat" => {
             "along the destination's rows the source stays on one element, which is stored again and again"
         }
@@ -431,6 +432,7 @@ fn why(strategy: &str) -> &'static str {
         }
         "deinterleave" => "a short dense source axis becomes planes, taken apart in registers",
         "interleave" => "a few source planes become a short dense axis, woven together in registers",
+        "shuffle" => "small blocks of close elements are put together by byte permutes, several at once",
         "transpose" => {
             "source and destination are dense along different axes, so whole lines are turned in square blocks"
         }

@@ -4,7 +4,7 @@
 //! the plan was made for layouts that were checked against the buffers behind `src` and `dst`
 //! (rules L2, L5), so every offset that a tile forms lies inside them.
 
-use super::kernels::{self, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
+use super::kernels::{self, Border, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
 use super::plan::{At, Piece, Plan};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -91,6 +91,7 @@ unsafe fn tables<const N: usize>(
         _ => &[],
     };
     let entry = kernels::entry(plan.isa);
+    let border = piece.borders.last().copied().unwrap_or_default();
     let src = if piece.fill { buffers.fill } else { buffers.src };
     let mut each = |at: At| {
         // SAFETY: offsets lie inside the buffers (the caller's promise).
@@ -110,6 +111,9 @@ unsafe fn tables<const N: usize>(
             stream: piece.streaming,
             staged: piece.staged,
             staging,
+            border: Border { before: border.before, after: border.after, lead: at.lead, trail: at.trail },
+            fill: buffers.fill,
+            fill_size: plan.element_size(),
         };
         // SAFETY: the tile reaches what the plan reaches; `entry` is a level that this CPU has,
         // which `Plan` checked; staging is there when the piece is staged.

@@ -259,6 +259,101 @@ fn padded_views_and_arbitrary_destinations_equal_the_reference() {
     assert_eq!(huge.materialize().unwrap_err().kind(), "alloc");
 }
 
+/// Cells of every small form: up to three axes in any order, forwards and backwards, with gaps.
+#[test]
+fn cells_of_close_elements() {
+    let mut bench = Bench::new(1 << 20).unwrap();
+    let cells: [(&[usize], &[isize]); 12] = [
+        (&[3], &[-1]),
+        (&[4], &[-1]),
+        (&[4], &[3]),
+        (&[2], &[5]),
+        (&[5], &[0]),
+        (&[3, 3], &[1, 3]),
+        (&[2, 2], &[1, 2]),
+        (&[4, 4], &[1, 4]),
+        (&[2, 3], &[-1, 2]),
+        (&[2, 3, 2], &[1, 4, 2]),
+        (&[7], &[-2]),
+        (&[3, 5], &[5, -1]),
+    ];
+    for size in [1, 2, 3, 4, 5, 8, 12, 16] {
+        for (extents, strides) in cells {
+            let reach: isize = extents.iter().zip(strides).map(|(&n, s)| (n as isize - 1) * s.abs()).sum();
+            for count in [1, 2, 3, 5, 21, 22, 64, 65, 130] {
+                for step in [reach + 1, -(reach + 1), reach + 4, 1, 0, 40] {
+                    let mut shape = vec![2, count];
+                    shape.extend_from_slice(extents);
+                    let mut src = vec![count as isize * step.abs().max(1) + reach + 3, step];
+                    src.extend_from_slice(strides);
+                    let dst = row_major(&shape);
+                    for place in [(BACK, BACK), (FRONT, Place::Front(size)), (Place::Back(1), Place::Back(3))]
+                    {
+                        let case =
+                            Case { shape: shape.clone(), src: src.clone(), dst: dst.clone(), size, place };
+                        check(&mut bench, &case);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Padded views at every level, past the caches and not, whole or in parts, at any alignment.
+#[test]
+fn padded_rows_at_every_level() {
+    use super::kernels::Guarded;
+    use crate::{BytesView, BytesViewMut, Layout};
+    let mut tuning = super::tuning::Tuning::default();
+    let low = super::tuning::Value::new(64 << 10, super::tuning::Origin::Caller);
+    tuning.set(super::tuning::Knob::ParallelFrom, None, low).unwrap();
+    let mut target = Guarded::new(1 << 20).unwrap();
+    let fill: Vec<u8> = (1..=24).collect();
+    for (shape, expr) in [
+        (&[5, 60][..], ".pad((1, 1), (1, 2))"),
+        (&[3, 4, 9, 16], ".pad((0, 0), (1, 2), (1, 1), (0, 0))"),
+        (&[2, 3, 7, 33], ".pad((1, 0), (0, 2), (3, 1), (1, 1))"),
+        (&[2, 2, 2, 40], ".pad((1, 1), (1, 1), (1, 1), (1, 1))"),
+        (&[1, 200], ".pad((2, 2), (400, 0))"),
+        (&[4, 1, 70], ".pad((0, 0), (1, 1), (0, 0))"),
+        (&[300, 3], ".pad((0, 0), (0, 1))"),
+        (&[2, 1100], ".pad((0, 0), (64, 64))"),
+        (&[20, 30], ".T.pad((1, 1), (1, 1))"),
+        (&[20, 90], "[::2, :77].pad((0, 0), (2, 1))"),
+    ] {
+        for size in [1, 2, 3, 4, 8, 12, 16, 24] {
+            let source = Layout::row_major(shape).unwrap();
+            let data: Vec<u8> = (0..source.numel() * size).map(|k| (k * 7 + k / 251) as u8).collect();
+            let view = source.apply(expr).unwrap();
+            let dst = Layout::row_major(view.shape()).unwrap();
+            let mut expected = vec![0; dst.numel() * size];
+            super::reference::copy((&view, &data), (&dst, &mut expected), size, &fill[..size]).unwrap();
+            for isa in levels() {
+                for (streaming, threads, place) in [
+                    (false, 1, BACK),
+                    (true, 1, BACK),
+                    (true, 3, Place::Front(5)),
+                    (false, 2, Place::Front(64)),
+                ] {
+                    let start = target.start(place, expected.len());
+                    let out = &mut target.bytes_mut()[start..start + expected.len()];
+                    out.fill(0xEE);
+                    let options =
+                        CopyOptions::default().isa(isa).streaming(streaming).threads(threads).tuning(tuning);
+                    let src =
+                        BytesView::new(&data, view.clone(), size).unwrap().with_fill(&fill[..size]).unwrap();
+                    let mut to = BytesViewMut::new(out, dst.clone(), size).unwrap();
+                    super::copy_bytes(&src, &mut to, &options).unwrap();
+                    assert!(
+                        out == expected,
+                        "{shape:?} {expr} of {size} bytes, {isa}, streaming {streaming}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn random_layouts() {
     let mut bench = Bench::new(super::cover::MOST_BYTES + 4096).unwrap();

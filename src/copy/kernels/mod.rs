@@ -7,6 +7,7 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod bordered;
 mod cells;
 #[cfg(any(test, feature = "instruments"))]
 mod guard;
@@ -21,11 +22,11 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub(crate) use cells::{CELL_BYTES, CELL_REACH};
 #[cfg(any(test, feature = "instruments"))]
 pub use guard::{Guarded, Place};
-pub(crate) use cells::{CELL_BYTES, CELL_REACH};
 pub use isa::Isa;
-pub(crate) use tile::{Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
+pub(crate) use tile::{Border, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
 
 /// The function that moves one tile.
 pub(crate) type TileFn = unsafe fn(&Tile<'_>);

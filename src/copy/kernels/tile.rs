@@ -1,5 +1,6 @@
 //! One tile, written once over the levels: which loop a tile needs and where its rows go.
 
+use super::bordered;
 use super::cells::Cells;
 use super::level::{Level, element};
 use super::stage::{self, Sink};
@@ -22,6 +23,8 @@ pub(crate) struct Step {
 pub(crate) enum Kind {
     /// Rows that are dense on both sides.
     Copy,
+    /// Rows that are dense on both sides, with fill around them.
+    Bordered,
     /// Rows that repeat one element.
     Splat,
     /// Rows whose source elements are a fixed number of bytes apart.
@@ -64,6 +67,20 @@ pub(crate) struct Tile<'t> {
     pub(crate) staged: bool,
     /// [`STAGING_BYTES`] bytes aligned to 64 when `staged`, else unused.
     pub(crate) staging: *mut u8,
+    /// Fill around the rows ([`Kind::Bordered`] only).
+    pub(crate) border: Border,
+    /// One fill value of `fill_size` bytes, for [`Kind::Bordered`].
+    pub(crate) fill: *const u8,
+    pub(crate) fill_size: usize,
+}
+
+/// Fill bytes before and after each row, before the first row, and after the last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Border {
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    pub(crate) lead: usize,
+    pub(crate) trail: usize,
 }
 
 /// Moves one tile.
@@ -80,6 +97,7 @@ pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
         match t.element {
             // Rows of bytes: the element has no say.
             size if t.kind == Kind::Copy => rows::<L, _>(t, size, Copy),
+            _ if t.kind == Kind::Bordered => bordered::run::<L>(t),
             1 => sized::<L, 1>(t),
             2 => sized::<L, 2>(t),
             4 => sized::<L, 4>(t),
@@ -99,7 +117,7 @@ unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
     // positions that belong to them.
     unsafe {
         match t.kind {
-            Kind::Copy => {} // see `run`
+            Kind::Copy | Kind::Bordered => {} // see `run`
             Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
             Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
             Kind::Interleave => {

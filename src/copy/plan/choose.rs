@@ -370,6 +370,7 @@ impl Draft {
             channels: self.channels,
             channel_src: self.channel_src,
             cell: self.cell,
+            borders: smallvec::SmallVec::new(),
             src_offset: self.src_offset,
             dst_offset: self.dst_offset,
             rows,

@@ -1,6 +1,7 @@
 //! Plans: how a copy will run, as plain data that can be compared, printed and replayed.
 #![forbid(unsafe_code)]
 
+mod bordered;
 mod choose;
 mod group;
 mod padded;
@@ -15,6 +16,7 @@ use crate::{Error, Layout};
 use smallvec::SmallVec;
 use std::fmt;
 
+pub use bordered::Border;
 pub use group::Group;
 pub use trace::{Access, AccessKind, Side, trace};
 pub(crate) use walk::At;
@@ -35,6 +37,8 @@ pub enum Strategy {
     Run,
     /// Rows that are dense on both sides.
     Rows,
+    /// Rows that are dense on both sides, with a padded view's fill around them.
+    Bordered,
     /// Rows that repeat one element.
     Splat,
     /// Rows read backwards.
@@ -62,6 +66,7 @@ impl Strategy {
             Self::Nothing => "nothing",
             Self::Run => "run",
             Self::Rows => "rows",
+            Self::Bordered => "bordered",
             Self::Splat => "splat",
             Self::Reverse => "reverse",
             Self::Gather => "gather",
@@ -77,6 +82,7 @@ impl Strategy {
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Nothing | Self::Run | Self::Rows => Kind::Copy,
+            Self::Bordered => Kind::Bordered,
             Self::Splat => Kind::Splat,
             Self::Reverse | Self::Gather | Self::GatherTiled | Self::Deinterleave => Kind::Gather,
             Self::Interleave => Kind::Interleave,
@@ -138,6 +144,8 @@ pub struct Piece {
     pub channels: usize,
     /// The elements of one column (shuffle; else empty).
     pub cell: Group,
+    /// Fill around each loop, outermost first, around the rows, and around each row (bordered; else empty).
+    pub borders: SmallVec<[Border; 4]>,
     /// Source bytes between the elements of one column.
     pub channel_src: isize,
     /// Where the first element is read.
@@ -226,6 +234,10 @@ impl Plan {
             bytes,
             slides: plan.isa.slides(),
         };
+        if let Some(piece) = bordered::piece(src, mask, dst, element_size, &context) {
+            plan.pieces.push(piece);
+            return Ok(plan);
+        }
         padded::cut(src, mask, dst, element_size, &mut |fill, fused| {
             plan.pieces.push(Piece { fill, ..choose::piece(fused, &context) });
         })?;
@@ -308,6 +320,9 @@ impl Plan {
 impl Piece {
     /// Destination bytes of this piece.
     pub fn size(&self) -> usize {
+        if self.strategy == Strategy::Bordered {
+            return self.bordered_size();
+        }
         let blocks: usize = self.loops.iter().filter(|l| l.over == Over::Outer).map(|l| l.count).product();
         blocks * self.rows.extent() * self.columns.extent() * self.unit()
     }
@@ -351,6 +366,10 @@ impl fmt::Display for Piece {
         axes(f, self.rows.axes())?;
         f.write_str(", columns")?;
         axes(f, self.columns.axes())?;
+        for (k, border) in self.borders.iter().enumerate() {
+            f.write_str(if k == 0 { "\n  fill around" } else { "," })?;
+            write!(f, " {} and {} bytes", border.before, border.after)?;
+        }
         if self.cell.axes().is_empty() {
             return Ok(());
         }

@@ -42,7 +42,7 @@ pub(super) fn cut(
 
 /// The index of a box's first position: a reachable one (rule L1), so the sum cannot overflow; steps on
 /// the way to it may, and wrap back.
-fn corner(layout: &Layout, ranges: &[Range<usize>]) -> isize {
+pub(super) fn corner(layout: &Layout, ranges: &[Range<usize>]) -> isize {
     let mut index = layout.offset();
     for (range, &stride) in ranges.iter().zip(layout.strides()) {
         index = index.wrapping_add(stride.wrapping_mul(range.start as isize));

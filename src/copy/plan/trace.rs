@@ -96,7 +96,7 @@ impl<'p> TileTrace<'p> {
         bytes: usize,
         each: &mut dyn FnMut(Access),
     ) {
-        let size = self.size.min(bytes);
+        let size = self.size.min(bytes).max(1);
         for k in 0..bytes / size {
             each(Access { side, kind, offset: offset + (k * size) as isize, bytes: size });
         }
@@ -142,6 +142,21 @@ impl<'p> TileTrace<'p> {
                         self.write(at.dst + row.1 + k as isize, step, each);
                     }
                 }
+            }
+            Kind::Bordered => {
+                let border = piece.borders.last().copied().unwrap_or_default();
+                self.write(at.dst - at.lead as isize, at.lead, each);
+                for row in &self.rows[..at.rows] {
+                    let to = at.dst + row.1;
+                    self.write(to, border.before, each);
+                    for k in (0..at.columns).step_by(self.size) {
+                        self.read(at.src + row.0 + k as isize, self.size, each);
+                        self.write(to + (border.before + k) as isize, self.size, each);
+                    }
+                    self.write(to + (border.before + at.columns) as isize, border.after, each);
+                }
+                let row = border.before + at.columns + border.after;
+                self.write(at.dst + (at.rows * row) as isize, at.trail, each);
             }
             Kind::Shuffle => {
                 let stride = piece.columns.axes().first().map_or(0, |axis| axis.src);

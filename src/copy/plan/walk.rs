@@ -1,7 +1,7 @@
 //! The order in which a piece's tiles are visited. The executor and the trace both walk here, so that
 //! the trace cannot drift from what runs.
 
-use super::{Over, Piece};
+use super::{Over, Piece, Strategy};
 use std::ops::Range;
 
 /// One tile's place and size.
@@ -15,6 +15,10 @@ pub(crate) struct At {
     pub(crate) rows: usize,
     /// Columns of this tile.
     pub(crate) columns: usize,
+    /// Fill bytes right before the first row (bordered pieces; else 0).
+    pub(crate) lead: usize,
+    /// Fill bytes right after the last row.
+    pub(crate) trail: usize,
 }
 
 impl Piece {
@@ -25,11 +29,16 @@ impl Piece {
 
     /// Visits the tiles of iterations `range` of loop number `split`.
     pub(crate) fn walk_part(&self, split: usize, range: Range<usize>, each: &mut impl FnMut(At)) {
+        if self.strategy == Strategy::Bordered {
+            return self.walk_bordered((split == 0).then_some(range), each);
+        }
         let at = At {
             src: self.src_offset,
             dst: self.dst_offset,
             rows: self.rows.full(),
             columns: self.columns.full(),
+            lead: 0,
+            trail: 0,
         };
         self.descend(0, at, split, &range, each);
     }
@@ -68,6 +77,10 @@ impl Piece {
     /// The loop that several threads share, and its iterations: the one that moves furthest in the
     /// destination among those with enough iterations, else the longest.
     pub(crate) fn shared_loop(&self, threads: usize) -> Option<(usize, usize)> {
+        if self.strategy == Strategy::Bordered {
+            let parts = self.bordered_parts();
+            return (parts > 1).then_some((0, parts));
+        }
         let enough =
             |count: usize| count >= 4 * threads || (count >= threads && count.is_multiple_of(threads));
         let far = self.loops.iter().enumerate().filter(|(_, l)| enough(l.count));

@@ -407,9 +407,14 @@ unsafe fn cells_of<const N: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const 
     unsafe {
         if stream && cells.each * cells.bytes == 64 && n * cells.bytes >= 128 {
             let mut out = Slide::new(dst);
-            cells_to::<N>(cells, src, n, |v, bytes| {
-                if bytes == 64 { out.push(v) } else { out.finish(v, bytes) }
-            });
+            cells_to::<N>(
+                cells,
+                src,
+                n,
+                |v, bytes| {
+                    if bytes == 64 { out.push(v) } else { out.finish(v, bytes) }
+                },
+            );
             if n % cells.each == 0 {
                 out.finish(_mm512_setzero_si512(), 0);
             }
