@@ -65,7 +65,7 @@ for target in "$@"; do
     limit=4096
     [ "$target" = records ] && limit=16384
     if ! cargo +nightly fuzz run --fuzz-dir fuzz --features records "$target" -- \
-        -max_total_time="$seconds" -max_len="$limit" -timeout=20 -rss_limit_mb=3000 -print_final_stats=1 >"$log" 2>&1; then
+        -max_total_time="$seconds" -max_len="$limit" -timeout=120 -rss_limit_mb=3000 -print_final_stats=1 >"$log" 2>&1; then
         tail -n 60 "$log"
         exit 1
     fi

@@ -44,7 +44,9 @@ pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
 
 /// Memory for staged rows.
 #[repr(align(64))]
-struct Staging(MaybeUninit<[u8; STAGING_BYTES]>);
+struct Staging {
+    _bytes: [u8; STAGING_BYTES],
+}
 
 /// # Safety
 /// As [`execute`], for the part `range` of loop `split`.
@@ -65,9 +67,9 @@ unsafe fn run(plan: &Plan, piece: &Piece, split: usize, range: Range<usize>, buf
 /// As [`run`].
 #[inline(never)]
 unsafe fn run_staged(plan: &Plan, piece: &Piece, split: usize, range: Range<usize>, buffers: Buffers) {
-    let mut staging = Staging(MaybeUninit::uninit());
+    let mut staging = MaybeUninit::<Staging>::uninit();
     // SAFETY: the caller's promise; `staging` is as large and as aligned as tiles need.
-    unsafe { tables::<MAX_STEPS>(plan, piece, split, range, buffers, staging.0.as_mut_ptr().cast()) }
+    unsafe { tables::<MAX_STEPS>(plan, piece, split, range, buffers, staging.as_mut_ptr().cast()) }
 }
 
 /// # Safety

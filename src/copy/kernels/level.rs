@@ -5,7 +5,7 @@
 //! is then in `size`. All pointers may be unaligned.
 
 use super::cells::Cells;
-use super::tile::{Step, Tile};
+use super::tile::{Part, Step, Tile};
 
 /// One element of `E` bytes (`size` bytes where `E` is 0).
 ///
@@ -130,7 +130,13 @@ pub(super) unsafe fn transpose<const E: usize>(
 }
 
 /// A level's inner loops.
-pub(super) trait Level {
+pub(super) trait Level: Sized {
+    /// Runs a part in a function of its own that has the level's instructions.
+    ///
+    /// # Safety
+    /// As [`Part::run`]; the CPU has the level.
+    unsafe fn apart<P: Part>(t: &Tile<'_>);
+
     /// Moves one line of 64 bytes past the caches where the level can.
     ///
     /// # Safety
@@ -226,10 +232,7 @@ pub(super) trait Level {
     /// # Safety
     /// As [`super::tile::run`] for a staged tile of kind transpose.
     #[inline(always)]
-    unsafe fn transpose_staged<const E: usize>(t: &Tile<'_>, size: usize)
-    where
-        Self: Sized,
-    {
+    unsafe fn transpose_staged<const E: usize>(t: &Tile<'_>, size: usize) {
         // SAFETY: the caller's promise.
         unsafe { super::stage::transpose::<Self, E>(t, size) }
     }

@@ -4,19 +4,17 @@ use super::{Isa, LevelEntry, level::Level, stage, tile};
 
 struct Scalar;
 
-impl Level for Scalar {}
+impl Level for Scalar {
+    unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
+        // SAFETY: the caller's promise is the callee's.
+        unsafe { P::run::<Self>(t) }
+    }
+}
 
 pub(super) const ENTRY: LevelEntry = LevelEntry {
     isa: Isa::Scalar,
     present: || true,
-    tile: run,
+    tile: tile::run::<Scalar>,
     stream: stage::stream::<Scalar>,
     fence: Scalar::fence,
 };
-
-/// # Safety
-/// As [`tile::run`].
-unsafe fn run(t: &tile::Tile<'_>) {
-    // SAFETY: the caller's promise is the callee's.
-    unsafe { tile::run::<Scalar>(t) }
-}

@@ -90,14 +90,13 @@ pub(crate) struct Border {
 /// element, the two sides do not overlap, no two destination positions overlap, the CPU has the
 /// level, and `staging` is as its field says. With `stream` and not `staged`, every row of a
 /// transpose starts on a line and is whole lines long.
-#[inline(always)]
 pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
     // SAFETY: `E` is the element size or 0; the rest is the caller's promise.
     unsafe {
         match t.element {
             // Rows of bytes: the element has no say.
-            size if t.kind == Kind::Copy => rows::<L, _>(t, size, Copy),
-            _ if t.kind == Kind::Bordered => bordered::run::<L>(t),
+            _ if t.kind == Kind::Copy => L::apart::<Dense>(t),
+            _ if t.kind == Kind::Bordered => L::apart::<Bordered>(t),
             1 => sized::<L, 1>(t),
             2 => sized::<L, 2>(t),
             4 => sized::<L, 4>(t),
@@ -112,34 +111,101 @@ pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
 /// As [`run`], with `E` the element size or 0.
 #[inline(always)]
 unsafe fn sized<L: Level, const E: usize>(t: &Tile<'_>) {
-    let size = if E == 0 { t.element } else { E };
-    // SAFETY: the producers write `n` columns of a row that the caller vouches for, reading the source
-    // positions that belong to them.
+    // SAFETY: the caller's promise.
     unsafe {
         match t.kind {
-            Kind::Copy | Kind::Bordered => {} // see `run`
-            Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
-            Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
-            Kind::Interleave => {
-                rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
-            }
-            Kind::Shuffle => {
-                let cells = Cells::new(t.b, t.b_src, size);
-                rows::<L, _>(t, cells.bytes, Shuffle::<E>(&cells));
-            }
-            Kind::Transpose if t.staged => L::transpose_staged::<E>(t, size),
-            Kind::Transpose => {
-                L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.stream);
-            }
-            Kind::Scatter => {
-                for a in t.a {
-                    for b in t.b {
-                        let from = t.src.offset(a.src + b.src);
-                        element::<E>(t.dst.offset(a.dst + b.dst), from, size);
+            Kind::Transpose if t.staged => L::apart::<Staged<E>>(t),
+            Kind::Transpose => L::apart::<Transpose<E>>(t),
+            _ => L::apart::<Rows<E>>(t),
+        }
+    }
+}
+
+/// A part of the kernel that gets a function of its own ([`Level::apart`]). All parts in one function would
+/// need more than a megabyte of stack where nothing is optimised and every local has a place of its own.
+pub(super) trait Part {
+    /// # Safety
+    /// As [`run`], for a tile that is the part's.
+    unsafe fn run<L: Level>(t: &Tile<'_>);
+}
+
+/// Rows of bytes.
+struct Dense;
+
+impl Part for Dense {
+    #[inline(always)]
+    unsafe fn run<L: Level>(t: &Tile<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { rows::<L, _>(t, t.element, Copy) }
+    }
+}
+
+/// Rows of bytes with fill around them.
+struct Bordered;
+
+impl Part for Bordered {
+    #[inline(always)]
+    unsafe fn run<L: Level>(t: &Tile<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { bordered::run::<L>(t) }
+    }
+}
+
+/// Everything else that goes row by row.
+struct Rows<const E: usize>;
+
+impl<const E: usize> Part for Rows<E> {
+    #[inline(always)]
+    unsafe fn run<L: Level>(t: &Tile<'_>) {
+        let size = if E == 0 { t.element } else { E };
+        // SAFETY: the producers write `n` columns of a row that the caller vouches for, reading the source
+        // positions that belong to them.
+        unsafe {
+            match t.kind {
+                Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
+                Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
+                Kind::Interleave => {
+                    rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
+                }
+                Kind::Shuffle => {
+                    let cells = Cells::new(t.b, t.b_src, size);
+                    rows::<L, _>(t, cells.bytes, Shuffle::<E>(&cells));
+                }
+                Kind::Scatter => {
+                    for a in t.a {
+                        for b in t.b {
+                            let from = t.src.offset(a.src + b.src);
+                            element::<E>(t.dst.offset(a.dst + b.dst), from, size);
+                        }
                     }
                 }
+                Kind::Copy | Kind::Bordered | Kind::Transpose => {} // other parts
             }
         }
+    }
+}
+
+/// A transpose whose rows are whole lines, or stay in the caches.
+struct Transpose<const E: usize>;
+
+impl<const E: usize> Part for Transpose<E> {
+    #[inline(always)]
+    unsafe fn run<L: Level>(t: &Tile<'_>) {
+        let size = if E == 0 { t.element } else { E };
+        // SAFETY: the caller's promise.
+        unsafe { L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.stream) }
+    }
+}
+
+/// A transpose whose rows start anywhere, past the caches.
+struct Staged<const E: usize>;
+
+impl<const E: usize> Part for Staged<E> {
+    #[inline(always)]
+    unsafe fn run<L: Level>(t: &Tile<'_>) {
+        let size = if E == 0 { t.element } else { E };
+        // SAFETY: the caller's promise.
+        unsafe { L::transpose_staged::<E>(t, size) }
     }
 }
 

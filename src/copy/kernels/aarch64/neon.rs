@@ -7,18 +7,10 @@ use super::super::{Isa, LevelEntry, stage, tile};
 use std::arch::aarch64::*;
 
 pub(in super::super) const ENTRY: LevelEntry =
-    LevelEntry { isa: Isa::Neon, present, tile: run, stream, fence: Neon::fence };
+    LevelEntry { isa: Isa::Neon, present, tile: tile::run::<Neon>, stream, fence: Neon::fence };
 
 fn present() -> bool {
     std::arch::is_aarch64_feature_detected!("neon")
-}
-
-/// # Safety
-/// As [`tile::run`]; the CPU has what `present` asks for.
-#[target_feature(enable = "neon")]
-unsafe fn run(t: &tile::Tile<'_>) {
-    // SAFETY: the caller's promise is the callee's.
-    unsafe { tile::run::<Neon>(t) }
 }
 
 /// # Safety
@@ -110,6 +102,12 @@ impl Vector for uint8x16_t {
 }
 
 impl Level for Neon {
+    #[target_feature(enable = "neon")]
+    unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
+        // SAFETY: the caller's promise is the callee's.
+        unsafe { P::run::<Self>(t) }
+    }
+
     #[inline(always)]
     unsafe fn transpose<const E: usize>(
         src: *const u8,

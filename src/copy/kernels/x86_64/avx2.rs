@@ -7,18 +7,10 @@ use super::super::{Isa, LevelEntry, stage, tile};
 use std::arch::x86_64::*;
 
 pub(in super::super) const ENTRY: LevelEntry =
-    LevelEntry { isa: Isa::Avx2, present, tile: run, stream, fence: Avx2::fence };
+    LevelEntry { isa: Isa::Avx2, present, tile: tile::run::<Avx2>, stream, fence: Avx2::fence };
 
 fn present() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")
-}
-
-/// # Safety
-/// As [`tile::run`]; the CPU has what `present` asks for.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn run(t: &tile::Tile<'_>) {
-    // SAFETY: the caller's promise is the callee's.
-    unsafe { tile::run::<Avx2>(t) }
 }
 
 /// # Safety
@@ -109,6 +101,12 @@ impl Vector for __m256i {
 }
 
 impl Level for Avx2 {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
+        // SAFETY: the caller's promise is the callee's.
+        unsafe { P::run::<Self>(t) }
+    }
+
     #[inline(always)]
     fn prefetch(at: *const u8) {
         // SAFETY: a hint that faults on no address; every x86-64 has it.

@@ -9,8 +9,13 @@ use super::slide::low;
 use super::{rows, slide};
 use std::arch::x86_64::*;
 
-pub(in super::super) const ENTRY: LevelEntry =
-    LevelEntry { isa: Isa::Avx512, present, tile: run, stream: stream_run, fence: Avx512::fence };
+pub(in super::super) const ENTRY: LevelEntry = LevelEntry {
+    isa: Isa::Avx512,
+    present,
+    tile: tile::run::<Avx512>,
+    stream: stream_run,
+    fence: Avx512::fence,
+};
 
 fn present() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -18,14 +23,6 @@ fn present() -> bool {
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vbmi")
-}
-
-/// # Safety
-/// As [`tile::run`]; the CPU has what `present` asks for.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn run(t: &tile::Tile<'_>) {
-    // SAFETY: the caller's promise is the callee's.
-    unsafe { tile::run::<Avx512>(t) }
 }
 
 /// # Safety
@@ -126,6 +123,12 @@ impl Vector for __m512i {
 }
 
 impl Level for Avx512 {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
+        // SAFETY: the caller's promise is the callee's.
+        unsafe { P::run::<Self>(t) }
+    }
+
     #[inline(always)]
     fn prefetch(at: *const u8) {
         // SAFETY: a hint that faults on no address; every x86-64 has it.

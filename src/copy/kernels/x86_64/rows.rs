@@ -207,7 +207,7 @@ pub(super) unsafe fn gather(
 ///
 /// # Safety
 /// As [`gather`].
-#[inline(always)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn gather_within<const N: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -359,7 +359,7 @@ unsafe fn gather_to<const N: usize, O: Out>(
 ///
 /// # Safety
 /// As [`gather`].
-#[inline(always)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
     let each = 64 / size;
     // SAFETY: a whole store only where the row goes on for 64 bytes.
@@ -401,7 +401,7 @@ pub(super) unsafe fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: u
 ///
 /// # Safety
 /// As there.
-#[inline(always)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn cells_of<const N: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
     // SAFETY: the caller's promise.
     unsafe {

@@ -149,7 +149,7 @@ pub(super) unsafe fn transpose<const E: usize>(t: &Tile<'_>, size: usize) {
 
 /// # Safety
 /// As [`transpose`], for rows of at least one line.
-#[inline(always)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn slide<const E: usize>(t: &Tile<'_>) {
     let edge = 64 / E;
     let (na, whole) = (t.a.len(), t.nb / edge * edge);

@@ -7,18 +7,10 @@ use super::super::{Isa, LevelEntry, stage, tile};
 use std::arch::x86_64::*;
 
 pub(in super::super) const ENTRY: LevelEntry =
-    LevelEntry { isa: Isa::Sse2, present, tile: run, stream, fence: Sse2::fence };
+    LevelEntry { isa: Isa::Sse2, present, tile: tile::run::<Sse2>, stream, fence: Sse2::fence };
 
 fn present() -> bool {
     true
-}
-
-/// # Safety
-/// As [`tile::run`]; the CPU has what `present` asks for.
-#[target_feature(enable = "sse2")]
-unsafe fn run(t: &tile::Tile<'_>) {
-    // SAFETY: the caller's promise is the callee's.
-    unsafe { tile::run::<Sse2>(t) }
 }
 
 /// # Safety
@@ -106,6 +98,12 @@ impl Vector for __m128i {
 }
 
 impl Level for Sse2 {
+    #[target_feature(enable = "sse2")]
+    unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
+        // SAFETY: the caller's promise is the callee's.
+        unsafe { P::run::<Self>(t) }
+    }
+
     #[inline(always)]
     fn prefetch(at: *const u8) {
         // SAFETY: a hint that faults on no address; every x86-64 has it.
