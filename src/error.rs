@@ -1,5 +1,9 @@
 //! What can go wrong, as one enum with named fields.
 
+pub(crate) mod words;
+
+use words::counted;
+
 /// An ordered list of extents or axes inside an [`Error`].
 pub type List = Box<[usize]>;
 
@@ -17,7 +21,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A reachable index lies outside the buffer (rule L2).
-    #[error("the view reaches buffer indices {low} to {high}, but the buffer holds {len} elements")]
+    #[error("the view reaches buffer indices {low} to {high}, but the buffer holds {}", counted(*len, "element"))]
     Bounds {
         /// Smallest reachable index.
         low: i128,
@@ -37,7 +41,7 @@ pub enum Error {
         reason: String,
     },
     /// A list of axes is no permutation of all axes.
-    #[error("{axes:?} is not a permutation of the {ndim} axes: name each axis exactly once")]
+    #[error("{axes:?} is not a permutation of the {}: name each axis exactly once", counted(*ndim, "axis"))]
     Permutation {
         /// The axes as given.
         axes: Box<[isize]>,
@@ -45,7 +49,7 @@ pub enum Error {
         ndim: usize,
     },
     /// An axis does not exist, or is named twice.
-    #[error("axis {axis} {reason} (the view has {ndim} axes)")]
+    #[error("axis {axis} {reason} (the view has {})", counted(*ndim, "axis"))]
     Axis {
         /// The axis as given.
         axis: isize,
@@ -148,7 +152,7 @@ pub enum Error {
         reason: String,
     },
     /// A slice has the wrong length.
-    #[error("the slice holds {got} elements, expected {expected}")]
+    #[error("the slice holds {}, expected {expected}", counted(*got, "element"))]
     LengthMismatch {
         /// Elements given.
         got: usize,
@@ -164,7 +168,7 @@ pub enum Error {
         dst: List,
     },
     /// Memory for the result cannot be had.
-    #[error("cannot allocate {bytes} bytes for the result")]
+    #[error("cannot allocate {} for the result", counted(*bytes, "byte"))]
     Alloc {
         /// Bytes asked for.
         bytes: usize,

@@ -33,14 +33,22 @@ pub struct Loaded {
     pub tuning: Tuning,
     /// How many values came from the profile.
     pub values: usize,
+    /// When the entry for this machine was found; `None` where the profile has none.
+    pub created: Option<String>,
     /// What was left out.
     pub ignored: Vec<Ignored>,
+}
+
+impl Loaded {
+    fn none(base: Tuning) -> Self {
+        Self { tuning: base, values: 0, created: None, ignored: Vec::new() }
+    }
 }
 
 impl Profile {
     /// The values of the entry that fits `key`, put over `base`.
     pub fn over(&self, base: Tuning, key: &Key) -> Loaded {
-        let mut loaded = Loaded { tuning: base, values: 0, ignored: Vec::new() };
+        let mut loaded = Loaded::none(base);
         for (place, entry) in self.entries().enumerate() {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -54,6 +62,7 @@ impl Profile {
                 loaded.ignored.push(Ignored { entry: entry.key.to_string(), reason: differences.join("; ") });
                 continue;
             }
+            loaded.created = Some(entry.created.clone());
             for winner in &entry.winners {
                 match winner.put(&mut loaded.tuning) {
                     Ok(()) => loaded.values += 1,
@@ -96,7 +105,7 @@ impl Tuning {
 pub fn load(path: Option<&std::path::Path>) -> Result<Loaded, ProfileError> {
     let base = *Tuning::unprofiled();
     match Location::find(path)? {
-        Location::Off => Ok(Loaded { tuning: base, values: 0, ignored: Vec::new() }),
+        Location::Off => Ok(Loaded::none(base)),
         Location::File(path) => Ok(Profile::read(&path)?.over(base, &Key::host()?)),
     }
 }

@@ -1,6 +1,7 @@
 //! An owned, aligned, contiguous tensor.
 
 use crate::Error;
+use crate::error::words::counted;
 use crate::layout::{Extents, Index, Layout, check_shape};
 use crate::view::{Element, View, ViewMut};
 use aligned_vec::{AVec, RuntimeAlign};
@@ -113,7 +114,7 @@ impl<T: Element> Tensor<T> {
         let refuse = || Error::Shape {
             from: self.shape[..].into(),
             to: shape.iter().map(|&extent| extent as isize).collect(),
-            reason: format!("the tensor holds {} elements", self.data.len()),
+            reason: format!("the tensor holds {}", counted(self.data.len(), "element")),
         };
         if check_shape(shape)? != self.data.len() {
             return Err(refuse());

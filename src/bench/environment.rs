@@ -2,6 +2,7 @@
 
 use super::record::{Case, Environment};
 use super::stats::Summary;
+use crate::error::words::counted;
 use crate::machine::affinity::Pinning;
 use crate::machine::counters::{self, Event, Session};
 use crate::machine::topology::Topology;
@@ -69,8 +70,9 @@ fn noise(environment: &Environment, cores: usize, cases: &[Case]) -> Vec<String>
     let wide = summaries.iter().filter(|summary| summary.relative_half_width() > WIDE).count();
     if wide as f64 > summaries.len() as f64 * MANY {
         found.push(format!(
-            "{wide} of {} cases have an interval wider than {:.0} % of their median to either side",
-            summaries.len(),
+            "{wide} of {} {} an interval wider than {:.0} % of their median to either side",
+            counted(summaries.len(), "case"),
+            if wide == 1 { "has" } else { "have" },
             WIDE * 100.0
         ));
     }
@@ -78,15 +80,15 @@ fn noise(environment: &Environment, cores: usize, cases: &[Case]) -> Vec<String>
         found.push(format!("the hypervisor gave {:.1} % of the CPUs' time to other machines", steal * 100.0));
     }
     if let Some(load) = environment.load.filter(|&load| load > cores as f64 * LOAD) {
-        found.push(format!("the load was {load:.1} on {cores} cores before the start"));
+        found.push(format!("the load was {load:.1} on {} before the start", counted(cores, "core")));
     }
     match (environment.pinning.as_deref(), environment.migrations) {
         (Some("pinned"), Some(moves)) if moves > 1 => {
-            found.push(format!("the pinned thread was moved {moves} times"));
+            found.push(format!("the pinned thread was moved {}", counted(moves, "time")));
         }
         (Some("pinned"), _) => {}
         (Some(state), moves) => found.push(match moves {
-            Some(moves) => format!("pinning was {state}, the thread moved {moves} times"),
+            Some(moves) => format!("pinning was {state}, the thread moved {}", counted(moves, "time")),
             None => format!("pinning was {state}"),
         }),
         (None, _) => {}

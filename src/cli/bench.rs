@@ -5,6 +5,7 @@ use super::{Failure, bench_suite, text};
 use crate::bench::stats::Summary;
 use crate::bench::timing::{self, Effort, Job, PageMode, Pass, Timing};
 use crate::dtype::{ByteOrder, Dtype};
+use crate::error::words::counted;
 use crate::eval::evaluate;
 use crate::{CopyOptions, Layout};
 use serde_json::json;
@@ -154,7 +155,7 @@ impl<'a> Shown<'a> {
         format!(
             "{}: {} ({} to {}), {} GB/s read and written\n\
              memcpy of as many bytes on one thread: {}, ratio {}\n\
-             strategy {}, {}, {} thread{}, {} pages, {} samples, {}\n",
+             strategy {}, {}, {}, {} pages, {}, {}\n",
             if expr.is_empty() { "plain copy" } else { expr },
             text::time(self.case.median),
             text::time(self.case.low),
@@ -164,10 +165,9 @@ impl<'a> Shown<'a> {
             show(self.ratio()),
             self.timed.strategy,
             self.timed.isa.name(),
-            self.timed.threads,
-            if self.timed.threads == 1 { "" } else { "s" },
+            counted(self.timed.threads, "thread"),
             self.pages.name(),
-            self.case.samples,
+            counted(self.case.samples, "sample"),
             if self.timed.verified { "verified" } else { "NOT VERIFIED" }
         )
     }

@@ -1,12 +1,13 @@
 //! `restride bench --preset`: the suite and its record.
 
 use super::progress::{self, Progress};
-use super::{Failure, text};
+use super::{Failure, text, tune_profile};
 use crate::bench::criterion;
 use crate::bench::environment::Watch;
 use crate::bench::record::{Case, Kind, Record};
 use crate::bench::stats::Summary;
 use crate::bench::suite::{self, Context, Preset};
+use crate::error::words::counted;
 use crate::machine::affinity::{self, Pinned, Pinning};
 use crate::machine::counters;
 use std::path::{Path, PathBuf};
@@ -39,13 +40,7 @@ impl SuiteArgs {
 }
 
 pub(crate) fn run(args: &SuiteArgs, json: bool) -> Result<(), Failure> {
-    let preset = match args.preset.as_deref() {
-        None | Some("quick") => Preset::Quick,
-        Some("full") => Preset::Full,
-        Some(other) => {
-            return Err(Failure::usage("preset", format!("--preset {other}: write quick or full")));
-        }
-    };
+    let preset = read_preset(args.preset.as_deref())?;
     if let Some(path) = &args.output {
         check_writable(path)?;
     }
@@ -77,18 +72,32 @@ pub(crate) fn run(args: &SuiteArgs, json: bool) -> Result<(), Failure> {
     if let Some(first) = failed.first() {
         return Err(Failure::after_result(
             "verify",
-            format!("{} cases differ from the reference, the first is {first}: report this", failed.len()),
+            format!(
+                "{} {} from the reference, the first is {first}: report this",
+                counted(failed.len(), "case"),
+                if failed.len() == 1 { "differs" } else { "differ" }
+            ),
         ));
     }
     match total {
         Some(total) if record.environment.interrupted => Err(Failure::after_result(
             "interrupted",
             format!(
-                "interrupted: {} of {total} jobs are done and kept",
-                record.environment.extra["jobs_done"]
+                "interrupted: {} of {} done and kept",
+                record.environment.extra["jobs_done"],
+                counted(total, "job")
             ),
         )),
         _ => Ok(()),
+    }
+}
+
+/// The preset of a name; quick where none is given.
+pub(crate) fn read_preset(name: Option<&str>) -> Result<Preset, Failure> {
+    match name {
+        None | Some("quick") => Ok(Preset::Quick),
+        Some("full") => Ok(Preset::Full),
+        Some(other) => Err(Failure::usage("preset", format!("--preset {other}: write quick or full"))),
     }
 }
 
@@ -120,6 +129,8 @@ fn from_criterion(dir: &Path) -> Result<Record, Failure> {
     let mut record = new_record();
     record.cases = criterion::read(dir).map_err(|reason| Failure::new("criterion", reason))?;
     record.environment.extra.insert("source".to_owned(), "criterion: not interleaved with memcpy".into());
+    // The benches are a program of their own, and a library loads no profile by itself.
+    record.environment.extra.insert("profile".to_owned(), "none".into());
     Ok(record)
 }
 
@@ -150,6 +161,7 @@ pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, u
     };
     let mut context = Context {
         preset,
+        profile: tune_profile::in_force().is_object(),
         pool: pool.as_ref().map(|(pool, _)| pool),
         caches: topology.cache_specs().iter().map(Into::into).collect(),
         probes,
@@ -185,6 +197,7 @@ pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, u
     let worst: Option<&Pinning> = workers.rev().find(|pinning| pinning.cpu().is_none());
     record.environment = watch.finish(worst.unwrap_or(&pinned.pinning), &record.cases);
     record.environment.interrupted = progress::interrupted(stop);
+    record.environment.extra.insert("profile".to_owned(), tune_profile::in_force());
     record.environment.extra.insert("jobs_done".to_owned(), done.into());
     record.environment.extra.insert("jobs_total".to_owned(), jobs.len().into());
     record.environment.extra.insert("preset".to_owned(), format!("{preset:?}").to_lowercase().into());
@@ -211,10 +224,14 @@ fn summary(record: &Record, path: Option<&Path>) -> String {
         out.push_str(&format!("noisy: {sentence}\n"));
     }
     if let Some(seconds) = record.environment.seconds {
-        out.push_str(&format!("{} cases in {seconds:.0} s\n", record.cases.len()));
+        out.push_str(&format!("{} in {seconds:.0} s\n", counted(record.cases.len(), "case")));
     }
     if let Some(left_out) = record.environment.extra.get("left_out").and_then(|list| list.as_array()) {
-        out.push_str(&format!("{} jobs were left out, the first is {}\n", left_out.len(), left_out[0]));
+        out.push_str(&format!(
+            "left out: {}, the first is {}\n",
+            counted(left_out.len(), "job"),
+            left_out[0]
+        ));
     }
     match path {
         Some(path) => out.push_str(&format!("record: {}\n", path.display())),

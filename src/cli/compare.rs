@@ -3,6 +3,7 @@
 use super::{Failure, text};
 use crate::bench::compare::{Change, Comparison, parse_percent};
 use crate::bench::record::Record;
+use crate::error::words::counted;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -71,9 +72,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Some(worst) => Err(Failure::after_result(
             "regression",
             format!(
-                "{} of {} cases are slower by more than {} %, the worst is {} ({})",
+                "{} of {} {} slower by more than {} %, the worst is {} ({})",
                 failed.len(),
-                found.changes.len(),
+                counted(found.changes.len(), "case"),
+                if failed.len() == 1 { "is" } else { "are" },
                 text::figure(limit * 100.0),
                 worst.id,
                 percent(worst.ratio)
@@ -121,8 +123,8 @@ fn as_text(found: &Comparison) -> String {
     }
     let slower = changed.iter().filter(|change| change.slower()).count();
     out.push_str(&format!(
-        "{} cases: {slower} slower, {} faster, {} the same within noise\n",
-        found.changes.len(),
+        "{}: {slower} slower, {} faster, {} the same within noise\n",
+        counted(found.changes.len(), "case"),
         changed.len() - slower,
         found.changes.len() - changed.len()
     ));

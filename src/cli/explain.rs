@@ -5,6 +5,7 @@ use super::model::ModelArgs;
 use super::{Failure, draw, text, tune_profile};
 use crate::cachesim;
 use crate::dtype::{ByteOrder, Dtype, ElementBytes};
+use crate::error::words::counted;
 use crate::eval::{Evaluation, Pass, evaluate};
 use crate::machine::caches::CacheSpec;
 use crate::machine::topology::Topology;
@@ -196,7 +197,13 @@ impl<'a> Explained<'a> {
         let name = if text.trim().is_empty() { "the view as it is" } else { text.trim() };
         let _ = writeln!(out, "{name}");
         let _ = writeln!(out, "  {}", describe(view));
-        let _ = writeln!(out, "  {} elements of {}, {bytes} bytes", view.numel(), subject.dtype);
+        let _ = writeln!(
+            out,
+            "  {} of {}, {}",
+            counted(view.numel(), "element"),
+            subject.dtype,
+            counted(bytes, "byte")
+        );
         let yes = |yes: bool, what: &str| format!("{}{what}", if yes { "" } else { "not " });
         let mut facts = vec![yes(view.is_contiguous(), "contiguous")];
         facts.push(match (view.is_padded(), view.self_overlap()) {
@@ -207,8 +214,7 @@ impl<'a> Explained<'a> {
         });
         facts.push(match self.evaluation.copies {
             0 => "a view: the expression copies nothing".to_owned(),
-            1 => "the expression needs 1 copy".to_owned(),
-            n => format!("the expression needs {n} copies"),
+            n => format!("the expression needs {}", counted(n, "copy")),
         });
         let _ = writeln!(out, "  {}", facts.join(", "));
         if !expr.pieces().is_empty() {
@@ -278,8 +284,11 @@ impl ExplainedPass<'_> {
         let _ = writeln!(out, "  reads   {}", describe(&self.pass.src));
         let _ = writeln!(
             out,
-            "  lines   {} of {} bytes, {} of their {held} bytes used ({share:.0} %)",
-            lines.touched, lines.line_bytes, lines.bytes_used
+            "  lines   {} of {}, {} of their {} used ({share:.0} %)",
+            lines.touched,
+            counted(lines.line_bytes, "byte"),
+            lines.bytes_used,
+            counted(held, "byte")
         );
         for (number, line) in self.plan.to_string().lines().enumerate() {
             let _ = writeln!(out, "  {}{line}", if number == 0 { "plan    " } else { "        " });
@@ -326,30 +335,33 @@ fn model_json(
 
 fn model_text(model: &Value) -> String {
     let mut out = String::new();
+    let of = |count: &Value, noun: &str| counted(count.as_u64().unwrap_or(0), noun);
     for walk in ["naive", "plan"] {
         let Some(levels) = model[walk]["levels"].as_object() else { continue };
         for (level, counts) in levels {
             let per_element = model[walk]["misses_per_element"][level].as_f64().unwrap_or(0.0);
             let _ = writeln!(
                 out,
-                "  model   {walk:5} {level:3}  {} accesses, {} misses ({per_element:.3} per element)",
-                counts["accesses"], counts["misses"]
+                "  model   {walk:5} {level:3}  {}, {} ({per_element:.3} per element)",
+                of(&counts["accesses"], "access"),
+                of(&counts["misses"], "miss")
             );
             if let Some(classes) = counts["classes"].as_object() {
                 let classes: Vec<_> = classes.iter().map(|(name, count)| format!("{count} {name}")).collect();
                 let _ = writeln!(out, "                     {}", classes.join(", "));
             }
             if let Some(write_backs) = counts["write_backs"].as_u64() {
-                let _ = writeln!(out, "                     {write_backs} lines written back");
+                let _ = writeln!(out, "                     {} written back", counted(write_backs, "line"));
             }
         }
         if let Some(tlb) = model[walk]["tlb"].as_object() {
-            let (accesses, misses) = (&tlb["accesses"], &tlb["misses"]);
-            let _ = writeln!(out, "  model   {walk:5} TLB  {accesses} accesses, {misses} misses");
+            let (accesses, misses) = (of(&tlb["accesses"], "access"), of(&tlb["misses"], "miss"));
+            let _ = writeln!(out, "  model   {walk:5} TLB  {accesses}, {misses}");
         }
         if let Some(stores) = model[walk]["streaming"]["stores"].as_u64().filter(|&stores| stores > 0) {
-            let bytes = &model[walk]["streaming"]["bytes"];
-            let _ = writeln!(out, "  model   {walk:5} streaming stores of {stores} elements, {bytes} bytes");
+            let (elements, bytes) =
+                (counted(stores, "element"), of(&model[walk]["streaming"]["bytes"], "byte"));
+            let _ = writeln!(out, "  model   {walk:5} streaming stores of {elements}, {bytes}");
         }
     }
     out

@@ -3,6 +3,7 @@
 use super::Failure;
 use super::failure::{check_bytes, read_dtype, read_shape};
 use crate::bench::record::write_beside;
+use crate::error::words::counted;
 use crate::report::{self, Views, views_of};
 use std::path::PathBuf;
 
@@ -52,10 +53,10 @@ fn write_page(args: &Args, views: &Views) -> Result<(), Failure> {
     write_beside(&args.output, html.as_bytes())
         .map_err(|e| Failure::new("io", format!("cannot write {}: {e}", args.output.display())))?;
     super::text::print(&format!(
-        "{}: {} views of {} elements, {} KiB\n",
+        "{}: {} of {}, {} KiB\n",
         args.output.display(),
-        views.views.len(),
-        views.base.numel(),
+        counted(views.views.len(), "view"),
+        counted(views.base.numel(), "element"),
         html.len().div_ceil(1024)
     ))
 }

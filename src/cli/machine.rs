@@ -2,6 +2,7 @@
 
 use super::{Failure, text};
 use crate::Isa;
+use crate::error::words::counted;
 use crate::machine::counters::{self, Probe};
 use crate::machine::fingerprint::Fingerprint;
 use crate::machine::pages::Pages;
@@ -241,7 +242,10 @@ fn profile_text() -> String {
     match (&profile["path"], &profile["error"]) {
         (_, Value::String(error)) => format!("not used: {error}"),
         (Value::String(path), _) if profile["exists"] == true => {
-            format!("{} values for this machine in {path}", profile["values"])
+            format!(
+                "{} for this machine in {path}",
+                counted(profile["values"].as_u64().unwrap_or(0), "value")
+            )
         }
         (Value::String(_), _) => "none yet: restride tune makes one".to_owned(),
         _ => "switched off".to_owned(),

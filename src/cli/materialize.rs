@@ -3,6 +3,7 @@
 use super::failure::{read_expr, tuple};
 use super::{Failure, memory, text};
 use crate::dtype::ElementBytes;
+use crate::error::words::counted;
 use crate::eval::{Evaluation, Pass, evaluate};
 use crate::layout::Layout;
 use crate::machine::topology::Topology;
@@ -69,9 +70,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let header = input.header();
     if header.trailing_bytes > 0 {
         eprintln!(
-            "restride: warning: {}: {} bytes after the elements are ignored",
+            "restride: warning: {}: {} after the elements ignored",
             args.input.display(),
-            header.trailing_bytes
+            counted(header.trailing_bytes, "byte")
         );
     }
     let layout = header.layout()?;
@@ -322,12 +323,12 @@ impl Summary<'_> {
             return text::json_text(&value);
         }
         format!(
-            "{}: shape {}, {}{}, {} bytes moved in {:.3} s, {gb_per_s:.2} GB/s; {:.3} s to disk{}\n",
+            "{}: shape {}, {}{}, {} moved in {:.3} s, {gb_per_s:.2} GB/s; {:.3} s to disk{}\n",
             self.args.output.display(),
             tuple(self.shape),
             self.strategy,
             if self.done.staged { " through a temporary file" } else { "" },
-            self.bytes_moved,
+            counted(self.bytes_moved, "byte"),
             copying.as_secs_f64(),
             self.sync.as_secs_f64(),
             if self.args.verify { ", verified" } else { "" },

@@ -1,8 +1,8 @@
 //! `restride report`: one page of this machine, or of given records.
 
 use super::Failure;
-use crate::bench::suite::Preset;
 use crate::dtype::Dtype;
+use crate::error::words::counted;
 use crate::report::{Data, folder_name, views_of, write};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,15 @@ use std::path::{Path, PathBuf};
 )]
 pub(crate) struct Args {
     /// Records made by `restride bench` or the peers program, several are compared; none measures this
-    /// machine (preset quick, under 2 minutes).
+    /// machine (preset quick, under 2 minutes, unless --preset says otherwise).
     #[arg(value_name = "RECORD.json")]
     records: Vec<PathBuf>,
+    /// How much is measured where no record is given.
+    #[arg(long, value_name = "quick|full", conflicts_with = "records")]
+    preset: Option<String>,
+    /// Measures only the cases whose name contains this, where no record is given.
+    #[arg(long, value_name = "WORD", conflicts_with = "records")]
+    filter: Option<String>,
     /// A record to compare the last one with.
     #[arg(long, value_name = "BASE.json")]
     baseline: Option<PathBuf>,
@@ -40,6 +46,7 @@ fn read(path: &Path) -> Result<Data, Failure> {
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let preset = super::bench_suite::read_preset(args.preset.as_deref())?;
     let mut records = args.records.iter().map(|p| read(p)).collect::<Result<Vec<_>, _>>()?;
     let baseline = args.baseline.as_deref().map(read).transpose()?;
     let mut stopped = None;
@@ -47,7 +54,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         if let Some(folder) = &args.output {
             check_folder(folder)?;
         }
-        let (record, total) = super::bench_suite::measure(Preset::Quick, None)?;
+        let (record, total) = super::bench_suite::measure(preset, args.filter.as_deref())?;
         if record.cases.is_empty() {
             return Err(Failure::new(
                 "interrupted",
@@ -73,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     match stopped {
         Some((done, total)) => Err(Failure::new(
             "interrupted",
-            format!("interrupted: {done} of {total} jobs are done and in the report"),
+            format!("interrupted: {done} of {} done and in the report", counted(total, "job")),
         )),
         None => Ok(()),
     }

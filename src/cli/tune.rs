@@ -7,6 +7,7 @@ use crate::bench::record::rfc3339;
 use crate::bench::timing::PageMode;
 use crate::copy::tuning::{Origin, Tuning, Value as Setting};
 use crate::dtype::Dtype;
+use crate::error::words::counted;
 use crate::machine::affinity::Pinned;
 use crate::machine::topology::Topology;
 use crate::profile::{Entry, Key, Location, Profile, ProfileError, Winner};
@@ -203,8 +204,8 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
         true => writeln!(out, "\nnothing confirmed, nothing written"),
         false => writeln!(
             out,
-            "\n{} values confirmed in {:.0} s, written to {}",
-            winners.len(),
+            "\n{} confirmed in {:.0} s, written to {}",
+            counted(winners.len(), "value"),
             elapsed.as_secs_f64(),
             path.display()
         ),
@@ -305,12 +306,12 @@ fn check(path: &Path, tuning: &Tuning, json: bool) -> Result<(), Failure> {
     let losses: Vec<&Checked> = checked.iter().filter(|c| c.verdict == tune::Verdict::Loss).collect();
     let lost = losses.first().map(|loss| {
         let message = format!(
-            "the profile {} is {:.3} times as fast as the defaults on {} ({} of {} cases): tune again, or drop it with --reset",
+            "the profile {} is {:.3} times as fast as the defaults on {} ({} of {}): tune again, or drop it with --reset",
             path.display(),
             loss.ratio,
             loss.case,
             losses.len(),
-            cases.len()
+            counted(cases.len(), "case")
         );
         Failure::new("loss", message)
     });
@@ -361,7 +362,7 @@ fn checks_text(checked: &[Checked]) -> String {
         out += &text::table(&["case", "ratio", "interval", "", "repeated"], &[1], &rows);
         out.push('\n');
     }
-    let _ = writeln!(out, "{same} of {} cases are copied by the same plan either way", checked.len());
+    let _ = writeln!(out, "the same plan either way: {same} of {}", counted(checked.len(), "case"));
     out
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Failure, text};
 use crate::copy::tuning::{ELEMENT_SIZES, Knob, Tuning};
-use crate::profile::{self, Key, Loaded, Profile};
+use crate::error::words::counted;
+use crate::profile::{self, Key, Loaded, Location, Profile};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use std::sync::OnceLock;
 
 /// What `--profile` named, for those that show what is used.
 static ASKED: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// The profile in force, as records name it; unset where the defaults are used.
+static IN_FORCE: OnceLock<Value> = OnceLock::new();
 
 /// Puts the profile's values in place before the first plan. A profile that cannot be used is a warning:
 /// the defaults copy right as well.
@@ -20,8 +24,9 @@ pub(crate) fn install(path: Option<&Path>) {
     }
     match profile::load(path) {
         Ok(loaded) => {
-            if loaded.values > 0 {
+            if let (Some(created), Ok(key)) = (&loaded.created, Key::host()) {
                 loaded.tuning.install();
+                let _ = IN_FORCE.set(named(path, created, &key, loaded.values));
             }
             if loaded.values == 0 && !loaded.ignored.is_empty() {
                 let (count, first) = (loaded.ignored.len(), &loaded.ignored[0]);
@@ -38,6 +43,20 @@ pub(crate) fn install(path: Option<&Path>) {
         Err(profile::ProfileError::Machine(_)) => {}
         Err(error) => eprintln!("restride: warning: {error}; the defaults are used"),
     }
+}
+
+/// What a record says of a profile: no folder of this user's, and enough to tell two profiles apart.
+fn named(path: Option<&Path>, created: &str, key: &Key, values: usize) -> Value {
+    let name = match Location::find(path) {
+        Ok(Location::File(path)) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    json!({ "name": name.unwrap_or_default(), "created": created, "key": key.to_string(), "values": values })
+}
+
+/// The profile in force for the record of a run: an object, or the word `none`.
+pub(crate) fn in_force() -> Value {
+    IN_FORCE.get().cloned().unwrap_or_else(|| "none".into())
 }
 
 /// The profile that `--profile` named, where it did.
@@ -66,7 +85,7 @@ pub(crate) fn export(path: &Path, to: &Path, json: bool) -> Result<(), Failure> 
         return Err(Failure::new("profile", message));
     }
     profile.write(to)?;
-    let out = format!("{count} entries of {} written to {}\n", path.display(), to.display());
+    let out = format!("{} of {} written to {}\n", counted(count, "entry"), path.display(), to.display());
     let value = json!({ "profile": path, "exported": to, "entries": count });
     text::print(&if json { text::json_text(&value) } else { out })
 }
@@ -195,11 +214,11 @@ pub(crate) fn show(
     for entry in stored.entries().filter_map(Result::ok) {
         let _ = writeln!(
             out,
-            "entry    {}, {}: {} values, {} measurements",
+            "entry    {}, {}: {}, {}",
             entry.key,
             entry.created,
-            entry.winners.len(),
-            entry.measurements.len()
+            counted(entry.winners.len(), "value"),
+            counted(entry.measurements.len(), "measurement")
         );
         for winner in &entry.winners {
             let size =

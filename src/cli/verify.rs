@@ -4,6 +4,7 @@ use super::{Failure, text};
 use crate::CopyOptions;
 use crate::copy::Isa;
 use crate::copy::cover::{Bench, Cases, MOST_BYTES};
+use crate::error::words::counted;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
                 }
             }
         }
-        let mut line = format!("{isa:<8} {checked} copies, ");
+        let mut line = format!("{isa:<8} {}, ", counted(checked, "copy"));
         let _ = match failed {
             0 => write!(line, "all equal the reference"),
             n => write!(line, "{n} WRONG"),

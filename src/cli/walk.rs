@@ -11,6 +11,7 @@ use crate::bench::walks::measure::{self, Point, Setup};
 use crate::bench::walks::model::{self, Misses};
 use crate::bench::walks::{Number, Pattern, Walk};
 use crate::cachesim;
+use crate::error::words::counted;
 use crate::machine::affinity::{self, Pinned, Pinning};
 use crate::machine::caches::parse_bytes;
 use crate::machine::counters;
@@ -261,16 +262,16 @@ fn walks(args: &Args, topology: &Topology) -> Result<Vec<Walk>, Failure> {
         return Err(Failure::usage(
             "shape",
             format!(
-                "a {} walk over {} elements reads nothing: give a larger --shape or --size",
+                "a {} walk over {} reads nothing: give a larger --shape or --size",
                 empty.pattern.name(),
-                empty.len()
+                counted(empty.len(), "element")
             ),
         ));
     }
     if walks.len() > MAX_POINTS {
         return Err(Failure::usage(
             "size",
-            format!("{} points are asked for, at most {MAX_POINTS} are walked at once", walks.len()),
+            format!("{} asked for, at most {MAX_POINTS} are walked at once", counted(walks.len(), "point")),
         ));
     }
     Ok(walks)
@@ -286,7 +287,7 @@ fn read_matrix(text: &str) -> Result<(usize, usize), Failure> {
         &[cols] => Ok((1, cols)),
         other => Err(Failure::usage(
             "shape",
-            format!("--shape {text}: a walk takes rows and columns, got {} extents", other.len()),
+            format!("--shape {text}: a walk takes rows and columns, got {}", counted(other.len(), "extent")),
         )),
     }
 }

@@ -13,6 +13,7 @@ mod ops;
 mod reshape;
 
 use crate::Error;
+use crate::error::words::counted;
 use smallvec::SmallVec;
 
 pub use bounds::share_memory;
@@ -241,7 +242,10 @@ impl Layout {
     pub fn view_at(&self, k: usize) -> Result<Option<usize>, Error> {
         if k >= self.numel {
             return Err(Error::Indices {
-                reason: format!("position {k} is out of range for a view of {} positions", self.numel),
+                reason: format!(
+                    "position {k} is out of range for a view of {}",
+                    counted(self.numel, "position")
+                ),
             });
         }
         Ok(self.index_unchecked(&self.unravel(k)))

@@ -6,6 +6,7 @@
 
 use super::{Constraint, Extents, Layout, Mask, Strides, check_shape, mask::Wide};
 use crate::Error;
+use crate::error::words::counted;
 use smallvec::{SmallVec, smallvec};
 
 /// One item of basic indexing, as between Python's square brackets.
@@ -206,7 +207,12 @@ impl Layout {
         let ndim = self.ndim();
         let used = items.iter().filter(|i| matches!(i, Index::At(_) | Index::Slice { .. })).count();
         if used > ndim {
-            let reason = format!("{used} indices for a view of {ndim} axes: drop {}", used - ndim);
+            let reason = format!(
+                "{} for a view of {}: drop {}",
+                counted(used, "index"),
+                counted(ndim, "axis"),
+                used - ndim
+            );
             return Err(Error::Indices { reason });
         }
         if items.iter().filter(|i| matches!(i, Index::Ellipsis)).count() > 1 {
@@ -271,7 +277,7 @@ impl Layout {
         let refuse =
             |reason: String| Error::Broadcast { from: self.shape().into(), to: shape.into(), reason };
         let Some(added) = shape.len().checked_sub(self.ndim()) else {
-            return Err(refuse(format!("the target needs at least {} axes", self.ndim())));
+            return Err(refuse(format!("the target needs at least {}", counted(self.ndim(), "axis"))));
         };
         let mut sources = Vec::with_capacity(self.ndim());
         for (axis, &extent) in self.shape().iter().enumerate() {
@@ -353,8 +359,11 @@ impl Layout {
     /// `Pad` for a wrong number of pairs, `Overflow` when an extent does not fit.
     pub fn pad(&self, widths: &[(usize, usize)]) -> Result<Self, Error> {
         if widths.len() != self.ndim() {
-            let reason =
-                format!("{} pad pairs for {} axes: give one pair per axis", widths.len(), self.ndim());
+            let reason = format!(
+                "{} for {}: give one pair per axis",
+                counted(widths.len(), "pad pair"),
+                counted(self.ndim(), "axis")
+            );
             return Err(Error::Pad { reason });
         }
         let mut shape = Extents::new();
@@ -381,7 +390,11 @@ impl Layout {
     /// `Shrink` for a wrong number of pairs or a range that leaves its axis.
     pub fn shrink(&self, ranges: &[(usize, usize)]) -> Result<Self, Error> {
         if ranges.len() != self.ndim() {
-            let reason = format!("{} ranges for {} axes: give one pair per axis", ranges.len(), self.ndim());
+            let reason = format!(
+                "{} for {}: give one pair per axis",
+                counted(ranges.len(), "range"),
+                counted(self.ndim(), "axis")
+            );
             return Err(Error::Shrink { reason });
         }
         let mut items = Vec::with_capacity(self.ndim());

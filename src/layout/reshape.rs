@@ -7,6 +7,7 @@
 
 use super::{Extents, Layout, Mask, Strides, check_shape, mask, row_major_strides};
 use crate::Error;
+use crate::error::words::counted;
 use std::ops::{ControlFlow, Range};
 
 /// Whether a reshape may copy.
@@ -48,7 +49,10 @@ impl Layout {
         let count = self.numel();
         let Some(position) = sizes.iter().position(|&size| size == -1) else {
             if product != count {
-                return Err(refuse(format!("{product} elements are not {count}")));
+                return Err(refuse(format!(
+                    "the extents multiply to {product}, and the view has {}",
+                    counted(count, "element")
+                )));
             }
             check_shape(&known)?;
             return Ok(known.to_vec());
@@ -56,7 +60,7 @@ impl Layout {
         if product == 0 || !count.is_multiple_of(product) {
             return Err(refuse(match product {
                 0 => "-1 cannot be inferred beside an extent of 0".into(),
-                _ => format!("{count} elements cannot be divided by {product}"),
+                _ => format!("{} cannot be divided by {product}", counted(count, "element")),
             }));
         }
         let mut shape = known.to_vec();

@@ -268,7 +268,7 @@ impl Case {
     /// What differs from a plain run (one thread, warm, ordinary pages), in words; empty when nothing does.
     pub fn variant(&self) -> String {
         let threads = match self.num("threads") {
-            Some(t) if t > 1.0 => Some(format!("{} threads", num::count(t))),
+            Some(t) if t > 1.0 => Some(num::counts(t, "thread")),
             // All cores were allowed, and one was found to be best.
             _ => self.id.ends_with("/all cores").then(|| "all cores allowed".to_owned()),
         };

@@ -1,5 +1,7 @@
 //! Numbers as people read them: three significant digits, one unit.
 
+use crate::error::words::plural;
+
 /// Three significant digits without an exponent where one can do without.
 pub(crate) fn sig3(v: f64) -> String {
     if !v.is_finite() {
@@ -67,6 +69,11 @@ pub(crate) fn count(v: f64) -> String {
     out
 }
 
+/// A count and its noun, in the plural unless the count is 1.
+pub(crate) fn counts(v: f64, noun: &str) -> String {
+    format!("{} {}", count(v), if v == 1.0 { noun.to_owned() } else { plural(noun) })
+}
+
 /// A factor such as `4.2×`.
 pub(crate) fn times(v: f64) -> String {
     if v.is_finite() && v >= 9.95 { format!("{v:.0}×") } else { format!("{}×", sig2(v)) }
@@ -114,6 +121,7 @@ mod tests {
         assert_eq!(bytes(f64::NAN), "unknown");
         assert_eq!(count(1_048_576.0), "1\u{202f}048\u{202f}576");
         assert_eq!(count(-12.0), "−12");
+        assert_eq!([1.0, 2000.0].map(|n| counts(n, "line")), ["1 line", "2\u{202f}000 lines"]);
         assert_eq!(times(14.2), "14×");
         assert_eq!(times(1.84), "1.8×");
         assert_eq!(percent(0.034), "3.4 %");

@@ -2,6 +2,7 @@
 
 use super::data::Data;
 use super::{charts, csv, explorer, num, sections};
+use crate::error::words::counted;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const CSS: &str = include_str!("assets/page.css");
@@ -103,7 +104,7 @@ fn render(records: &[Data], options: &Options<'_>, size: Option<usize>) -> Strin
     let all = list(records, options);
     let title = match records {
         [one] => format!("What a walk costs on {}", one.cpu()),
-        _ => format!("What a walk costs: {} records", records.len()),
+        _ => format!("What a walk costs: {}", counted(records.len(), "record")),
     };
     let nav = html! { ul { @for s in &all { li { a href={ "#" (s.id) } { (s.nav) } } } } };
     let body = html! {
@@ -113,7 +114,7 @@ fn render(records: &[Data], options: &Options<'_>, size: Option<usize>) -> Strin
                 @for (i, d) in records.iter().enumerate() {
                     @if i > 0 { "; " }
                     @if records.len() > 1 { (d.label) ", " }
-                    (date(&d.created())) ", " (d.cases.len()) " cases"
+                    (date(&d.created())) ", " (counted(d.cases.len(), "case"))
                 }
                 "."
                 @if let Some(s) = size { " This page is large: " (num::bytes(s as f64)) "." }
@@ -134,7 +135,7 @@ fn render(records: &[Data], options: &Options<'_>, size: Option<usize>) -> Strin
 }
 
 /// A date as people write it; anything else as it is.
-fn date(created: &str) -> String {
+pub(crate) fn date(created: &str) -> String {
     match created.get(..16).map(|s| s.split_once('T')) {
         Some(Some((day, time))) => format!("{day} {time}"),
         _ if created.is_empty() => "date unknown".into(),

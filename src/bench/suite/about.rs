@@ -2,6 +2,7 @@
 
 use super::Job;
 use crate::bench::record::{CounterState, Machine};
+use crate::error::words::counted;
 use crate::machine::counters;
 use crate::machine::fingerprint::Fingerprint;
 use crate::machine::pages::{self, Pages};
@@ -10,7 +11,7 @@ use crate::machine::pages::{self, Pages};
 pub fn left_out(job: &Job) -> Option<String> {
     let free = pages::available_bytes()?;
     let need = job.bytes();
-    (need > free / 10 * 8).then(|| format!("{}: needs {need} bytes, {free} are free", job.id()))
+    (need > free / 10 * 8).then(|| format!("{}: needs {}, {free} are free", job.id(), counted(need, "byte")))
 }
 
 /// This machine, as a record names it.

@@ -124,10 +124,12 @@ pub fn jobs(preset: Preset, topology: &Topology) -> Vec<Job> {
     };
     let mut tiles: Vec<(usize, usize)> =
         src.iter().flat_map(|&src_bytes| dst.iter().map(move |&dst_bytes| (src_bytes, dst_bytes))).collect();
-    let tuning = Tuning::default();
-    let default = (tuning.tile_src_bytes.of(4), tuning.tile_dst_bytes.of(4));
-    if !tiles.contains(&default) {
-        tiles.push(default);
+    // What the defaults and the profile in force choose belongs to the sweep.
+    for tuning in [Tuning::unprofiled(), Tuning::machine()] {
+        let chosen = (tuning.tile_src_bytes.of(4), tuning.tile_dst_bytes.of(4));
+        if !tiles.contains(&chosen) {
+            tiles.push(chosen);
+        }
     }
     jobs.extend(tiles.into_iter().map(|(src_bytes, dst_bytes)| Job::Tile { side, src_bytes, dst_bytes }));
     // A machine of one level has its sizes coincide.

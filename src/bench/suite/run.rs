@@ -20,6 +20,8 @@ use std::time::Duration;
 pub struct Context<'a> {
     /// How much is measured.
     pub preset: Preset,
+    /// Whether a profile is in force: then the tile that the tuning chooses is a tuned one.
+    pub profile: bool,
     /// All cores, a thread pinned to each; `None` where there is one.
     pub pool: Option<&'a ThreadPool>,
     /// Caches of the model; none where they are unknown.
@@ -210,7 +212,9 @@ impl Context<'_> {
             pages: PageMode::Small,
         };
         let timed = timing::time(&job, self.paced(self.preset.copy_effort()))?;
-        let is_default = (src_bytes, dst_bytes) == (preset.tile_src_bytes.of(4), preset.tile_dst_bytes.of(4));
+        let chosen_by = |tuning: &Tuning| {
+            (src_bytes, dst_bytes) == (tuning.tile_src_bytes.of(4), tuning.tile_dst_bytes.of(4))
+        };
         let mut case = Case::new(id, Kind::Tile)
             .param("shape", json!([side, side]))
             .param("expr", ".T")
@@ -219,7 +223,8 @@ impl Context<'_> {
             .param("strategy", timed.strategy)
             .param("tile", json!([src_bytes, dst_bytes]))
             .param("tile_unit", "bytes along a source row, bytes along a destination row")
-            .param("default", is_default)
+            .param("default", chosen_by(Tuning::unprofiled()))
+            .param("tuned", self.profile && chosen_by(&preset))
             .param("threads", timed.threads)
             .param("pages", PageMode::Small.name())
             .param("verified", timed.verified);
@@ -250,6 +255,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let context = Context {
             preset: Preset::Quick,
+            profile: true,
             pool: None,
             caches: topology().cache_specs().iter().map(Into::into).collect(),
             probes: Vec::new(),
@@ -291,6 +297,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let context = Context {
             preset: Preset::Quick,
+            profile: true,
             pool: None,
             caches: Vec::new(),
             probes: Vec::new(),

@@ -6,6 +6,7 @@ use crate::bench::walks::Pattern;
 use crate::bench::walks::ladder::{self, Edge, LevelSpeed};
 use crate::bench::walks::measure::Point;
 use crate::cli::text;
+use crate::error::words::counted;
 use crate::machine::fingerprint::Fingerprint;
 use crate::machine::topology::Topology;
 use serde_json::{Value, json};
@@ -146,10 +147,9 @@ impl Found {
         if let Some(shown) = self.points.first() {
             let point = &shown.point;
             out.push_str(&format!(
-                "{}, {} thread{}, {} pages{}, {} caches, {}\n",
+                "{}, {}, {} pages{}, {} caches, {}\n",
                 point.walk.number.name(),
-                point.threads,
-                if point.threads == 1 { "" } else { "s" },
+                counted(point.threads, "thread"),
                 self.pages.name(),
                 point.huge_share.map_or_else(
                     || " (huge share unknown)".to_owned(),
@@ -251,7 +251,7 @@ fn figures(point: &Point) -> Vec<String> {
     let shape = match walk.pattern {
         Pattern::Strided => format!("{} by {}", walk.len(), walk.stride),
         Pattern::Random => walk.len().to_string(),
-        Pattern::Chase => format!("{} lines", walk.elements()),
+        Pattern::Chase => counted(walk.elements(), "line"),
         _ if walk.pitch != walk.cols => format!("{}x{} pitch {}", walk.rows, walk.cols, walk.pitch),
         _ => format!("{}x{}", walk.rows, walk.cols),
     };

@@ -11,8 +11,8 @@ pub(crate) struct HeatCell {
     pub value: f64,
     /// What the tooltip adds.
     pub note: String,
-    /// A mark with its meaning, such as "default".
-    pub mark: Option<&'static str>,
+    /// Marks with their meaning, such as "default": frames inside each other.
+    pub marks: Vec<&'static str>,
 }
 
 /// A whole heat map.
@@ -62,10 +62,10 @@ impl Heat {
             head: vec![self.y_label.clone(), self.x_label.clone(), self.unit.into(), "note".into()],
             rows: (self.cells.iter())
                 .map(|c| {
-                    let note = [c.note.as_str(), c.mark.unwrap_or("")]
-                        .into_iter()
+                    let note: Vec<&str> = std::iter::once(c.note.as_str())
+                        .chain(c.marks.iter().copied())
                         .filter(|s| !s.is_empty())
-                        .collect::<Vec<_>>();
+                        .collect();
                     vec![
                         self.rows[c.row].clone(),
                         self.columns[c.column].clone(),
@@ -90,7 +90,8 @@ impl Heat {
 
     fn legend(&self) -> Markup {
         let (low, high) = self.range();
-        let marks: std::collections::BTreeSet<&str> = self.cells.iter().filter_map(|c| c.mark).collect();
+        let marks: std::collections::BTreeSet<&str> =
+            self.cells.iter().flat_map(|c| c.marks.iter().copied()).collect();
         html! {
             ul.legend {
                 li.ramp {
@@ -134,10 +135,11 @@ impl Heat {
             @for (i, cells) in by_row.iter().enumerate().rev() {
                 g data-series=(i) { @for c in cells { (self.draw_cell(c, left + cw * c.column as f64, y_of(i), cw, ch, numbers)) } }
             }
-            @for c in self.cells.iter().filter(|c| c.mark.is_some()) {
-                rect class={ "mark " (c.mark.unwrap_or("")) } x=(round(left + cw * c.column as f64 + 2.0)) y=(round(y_of(c.row) + 2.0))
-                    width=(round(cw - 4.0)) height=(round(ch - 4.0)) {}
-            }
+            @for c in &self.cells { @for (i, mark) in c.marks.iter().enumerate() {
+                @let inset = 2.0 + 4.0 * i as f64;
+                rect class={ "mark " (mark) } x=(round(left + cw * c.column as f64 + inset)) y=(round(y_of(c.row) + inset))
+                    width=(round(cw - 2.0 * inset)) height=(round(ch - 2.0 * inset)) {}
+            } }
         };
         svg(&self.id, form, bottom + 46.0, &self.title, &desc, inner)
     }
@@ -148,7 +150,7 @@ impl Heat {
             g.pt.cell {
                 title {
                     (num::sig3(c.value)) " " (self.unit) " · " (self.y_label) " " (self.rows[c.row]) " · " (self.x_label) " " (self.columns[c.column])
-                    @if let Some(m) = c.mark { " · " (m) }
+                    @for m in &c.marks { " · " (m) }
                     @if !c.note.is_empty() { " · " (c.note) }
                 }
                 rect x=(round(x + 0.5)) y=(round(y + 0.5)) width=(round(w - 1.0)) height=(round(h - 1.0)) rx="2" fill=(fill) {}
@@ -166,7 +168,13 @@ mod tests {
 
     #[test]
     fn equal_and_impossible_values() {
-        let cell = |value| HeatCell { column: 0, row: 0, value, note: "<b>".into(), mark: Some("default") };
+        let cell = |value| HeatCell {
+            column: 0,
+            row: 0,
+            value,
+            note: "<b>".into(),
+            marks: vec!["tuned", "default"],
+        };
         let heat = |cells| Heat {
             id: "h".into(),
             title: "t".into(),
@@ -181,6 +189,10 @@ mod tests {
         assert!(heat(vec![cell(f64::NAN), cell(0.0), cell(-1.0)]).figure().is_none());
         let html = heat(vec![cell(2.0), cell(2.0)]).figure().unwrap().into_string();
         assert!(!html.contains("NaN") && html.contains("&lt;b&gt;"));
+        // Both frames on one cell, and both in the legend.
+        for mark in ["mark tuned", "mark default", "<span>tuned</span>", "<span>default</span>"] {
+            assert!(html.contains(mark), "{mark}");
+        }
         assert_eq!(colour(f64::NAN).0.len(), 7);
     }
 }

@@ -11,6 +11,7 @@ pub(crate) use heat::{Heat, HeatCell};
 pub(crate) use lines::{Edge, Line, Point, Series};
 pub(crate) use scale::{Axis, Format};
 
+use crate::error::words::counted;
 use maud::{Markup, html};
 
 /// Drawing area of one form of a chart.
@@ -65,7 +66,7 @@ impl Table {
         let more = self.rows.len().saturating_sub(ROWS_SHOWN);
         html! {
             details.data {
-                summary { (title) " " span.dim { "(" (self.rows.len()) " rows)" } }
+                summary { (title) " " span.dim { "(" (counted(self.rows.len(), "row")) ")" } }
                 div.scroll tabindex="0" role="region" aria-label=(label) {
                     table {
                         thead { tr { @for h in &self.head { th scope="col" { (h) } } } }

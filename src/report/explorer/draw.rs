@@ -1,6 +1,7 @@
 //! One card a view: the logical grid, the buffer in cache lines, and the facts.
 
 use super::{Cell, MAX_CELLS, View, Views, list};
+use crate::error::words::counted;
 use crate::report::charts::{Table, round};
 use crate::report::page::embed;
 use maud::{Markup, html};
@@ -214,7 +215,7 @@ fn buffer(views: &Views, v: &View, cells: &[Cell]) -> Markup {
         .collect();
     let inner = html! {
         @for (y, h, line, skipped) in &bands {
-            @if let Some(n) = skipped { text.lbl x=(round(left)) y=(round(y + 14.0)) { (n) " lines that are not read" } }
+            @if let Some(n) = skipped { text.lbl x=(round(left)) y=(round(y + 14.0)) { (counted(*n, "line")) @if *n == 1 { " that is not read" } @else { " that are not read" } } }
             @else {
                 text.lbl x=(round(left - 8.0)) y=(round(y + h / 2.0 + 4.0)) text-anchor="end" { "line " (line) }
                 rect.band data-line=(line) x=(round(left)) y=(round(*y)) width=(round(8.0 + size * across as f64)) height=(round(*h)) rx="7" {}
@@ -232,9 +233,9 @@ fn buffer(views: &Views, v: &View, cells: &[Cell]) -> Markup {
         (way(&middles))
     };
     let label = format!(
-        "The buffer, {} elements in lines of {} bytes, {} of them read",
-        v.buffer_len,
-        views.line_bytes,
+        "The buffer, {} in lines of {}, {} of them read",
+        counted(v.buffer_len, "element"),
+        counted(views.line_bytes, "byte"),
         count.len()
     );
     canvas(width, y, &label, false, inner)
@@ -291,16 +292,23 @@ fn facts(views: &Views, v: &View, cells: &[Cell]) -> Vec<(&'static str, String)>
     out.push((
         "reads",
         format!(
-            "{} positions, {} different cells{}{}",
-            cells.len(),
-            count.len(),
+            "{}, {}{}{}",
+            counted(cells.len(), "position"),
+            counted(count.len(), "different cell"),
             if most > 1 { format!(", up to {most} times each") } else { String::new() },
             if unread > 0 { format!(", {unread} never read") } else { String::new() }
         ),
     ));
     let padded = cells.iter().filter(|c| c.index.is_none()).count();
     if padded > 0 {
-        out.push(("padding", format!("{padded} positions read the fill value {}", v.fill)));
+        out.push((
+            "padding",
+            format!(
+                "{} the fill value {}",
+                if padded == 1 { "1 position reads".to_owned() } else { format!("{padded} positions read") },
+                v.fill
+            ),
+        ));
     }
     out
 }

@@ -6,6 +6,7 @@ mod presets;
 
 use super::page;
 use crate::dtype::{ByteOrder, Dtype};
+use crate::error::words::counted;
 use crate::eval::evaluate;
 use crate::expr::{Expr, Op, Refusal};
 use crate::layout::Layout;
@@ -123,17 +124,19 @@ impl View {
         let n = self.layout.numel();
         if n > MAX_CELLS {
             return Some(format!(
-                "{} has {n} positions, too many to draw (at most {MAX_CELLS}): use a smaller --shape of the same kind, or slice it, for example [:16, :16]",
-                self.title()
+                "{} has {}, too many to draw (at most {MAX_CELLS}): use a smaller --shape of the same kind, or slice it, for example [:16, :16]",
+                self.title(),
+                counted(n, "position")
             ));
         }
         let per_line = (line_bytes / element_size.max(1)).max(1);
         let lines = self.layout.lines(element_size, line_bytes).touched as usize;
         (self.buffer_len > MAX_CELLS && lines * per_line > MAX_CELLS).then(|| {
             format!(
-                "{} reads {lines} lines of a buffer of {} cells, too many to draw (at most {MAX_CELLS} cells): use a smaller --shape",
+                "{} reads {} of a buffer of {}, too many to draw (at most {MAX_CELLS} cells): use a smaller --shape",
                 self.title(),
-                self.buffer_len
+                counted(lines, "line"),
+                counted(self.buffer_len, "cell")
             )
         })
     }

@@ -1,6 +1,7 @@
 //! Change against a baseline: only what exceeds the noise is called one.
 
 use crate::bench::compare::{Change, Comparison};
+use crate::error::words::counted;
 use crate::report::charts::{Intervals, Span, Table};
 use crate::report::data::Data;
 use crate::report::num::{percent, ratio, time};
@@ -92,7 +93,7 @@ pub(crate) fn section(records: &[&Data], baseline: Option<&Data>) -> Markup {
     let table = Table { head, rows };
     html! {
         p {
-            "Against " strong { (base.label) } ", made " (base.created()) ". Of " (all.len()) " cases in both records, "
+            "Against " strong { (base.label) } ", made " (base.created()) ". Of " (counted(all.len(), "case")) " in both records, "
             strong { (worse) } " slower and " strong { (better) } " faster beyond the noise; the other "
             (all.len() - worse - better) " did not change measurably."
         }

@@ -1,8 +1,9 @@
 //! What the numbers were measured on.
 
+use crate::error::words::counted;
 use crate::report::data::{Data, number, text};
 use crate::report::facts;
-use crate::report::num::{bytes, count, percent, sig3};
+use crate::report::num::{bytes, count, counts, percent, sig3};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -49,9 +50,8 @@ fn facts(d: &Data) -> Vec<(&'static str, String)> {
     let all = words(&f["isa"]).map(|a| format!("available: {a}"));
     let isa: Vec<String> = used.into_iter().chain(all).collect();
     out.push(("SIMD", if isa.is_empty() { unknown() } else { isa.join("; ") }));
-    let cores = [("cores", "cores"), ("cpus", "logical CPUs")];
-    let cores: Vec<String> =
-        cores.iter().filter_map(|(k, n)| Some(format!("{} {n}", count(number(&f[*k])?)))).collect();
+    let cores = [("cores", "core"), ("cpus", "logical CPU")];
+    let cores: Vec<String> = cores.iter().filter_map(|(k, n)| Some(counts(number(&f[*k])?, n))).collect();
     out.push(("cores", if cores.is_empty() { unknown() } else { cores.join(", ") }));
     if let Some(r) = number(&m["ram_bytes"]) {
         out.push(("memory", bytes(r)));
@@ -84,9 +84,29 @@ fn facts(d: &Data) -> Vec<(&'static str, String)> {
     if let Some(s) = number(&env["seconds"]) {
         out.push(("run took", format!("{} s", sig3(s))));
     }
-    let profile = [&env["profile"], &m["profile"]].into_iter().find_map(words);
-    out.push(("tuning profile", profile.unwrap_or_else(|| "none recorded".into())));
+    out.push(("tuning profile", profile(&env["profile"], &m["profile"])));
     out
+}
+
+/// The profile in force, from what the run or else the machine says of it.
+fn profile(run: &Value, machine: &Value) -> String {
+    let said = |v: &Value, key: &str| text(&v[key]).filter(|s| !s.is_empty());
+    match run {
+        Value::String(word) if word == "none" => "none in force: the defaults were used".into(),
+        Value::Object(_) => {
+            let name = said(run, "name").unwrap_or_else(|| "unnamed".into());
+            let mut parts = vec![match number(&run["values"]) {
+                Some(0.0) => format!("{name}, which keeps every default"),
+                Some(n) => format!("{name}, {} in place of defaults", counts(n, "value")),
+                None => name,
+            }];
+            parts
+                .extend(said(run, "created").map(|day| format!("tuned {}", crate::report::page::date(&day))));
+            parts.extend(said(run, "key").map(|key| format!("for {key}")));
+            parts.join(", ")
+        }
+        other => [other, machine].into_iter().find_map(words).unwrap_or_else(|| "not recorded".into()),
+    }
 }
 
 fn caches(d: &Data) -> Markup {
@@ -116,8 +136,8 @@ fn caches(d: &Data) -> Markup {
 
 fn shared(c: &Value) -> String {
     let by = match &c["shared_by"] {
-        Value::Array(a) => Some(format!("{} CPUs", a.len())),
-        v => number(v).map(|n| if n == 1.0 { "1 CPU".into() } else { format!("{} CPUs", count(n)) }),
+        Value::Array(a) => Some(counted(a.len(), "CPU")),
+        v => number(v).map(|n| counts(n, "CPU")),
     };
     let by = by.or_else(|| text(&c["shared_by"])).unwrap_or_else(|| "unknown".into());
     if c["probably_shared"].as_bool() == Some(true) { format!("{by}, probably more") } else { by }

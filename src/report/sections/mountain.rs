@@ -3,7 +3,7 @@
 use crate::report::charts::{Axis, Format, Heat, HeatCell, Line, Point, Series};
 use crate::report::data::{Case, Data};
 use crate::report::facts::{self, is_plain};
-use crate::report::num::{bytes, count, time, times};
+use crate::report::num::{bytes, count, counts, time, times};
 use maud::{Markup, html};
 
 /// The section.
@@ -45,7 +45,7 @@ fn mountain(d: &Data, i: usize) -> Markup {
                 row: sizes.iter().position(|s| *s == size)?,
                 value: c.ns_per_element()?.median,
                 note: String::new(),
-                mark: None,
+                marks: Vec::new(),
             })
         })
         .collect();
@@ -113,9 +113,9 @@ fn cliff(d: &Data, i: usize) -> Markup {
     }
     let reading = match facts::cliffs(d).first() {
         Some(c) if c.at / c.beside >= 1.2 => format!(
-            "At a row pitch of {} elements the transposed walk takes {}, {} its neighbours' {}. All rows of a power-of-two \
+            "At a row pitch of {} the transposed walk takes {}, {} its neighbours' {}. All rows of a power-of-two \
              pitch fall into the same few sets of the cache; one line of padding a row takes the cliff away.",
-            count(c.pitch),
+            counts(c.pitch, "element"),
             time(c.at),
             times(c.at / c.beside),
             time(c.beside)

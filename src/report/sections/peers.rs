@@ -1,8 +1,9 @@
 //! Other libraries on the same cases, when a record of the peers program is given.
 
+use crate::error::words::counted;
 use crate::report::charts::{Bar, Bars, Group, Table};
 use crate::report::data::{Case, Data, geomean};
-use crate::report::num::{ratio, sig3};
+use crate::report::num::{counts, ratio, sig3};
 use maud::{Markup, html};
 
 /// The section.
@@ -34,7 +35,7 @@ fn distinct(d: &Data, f: impl Fn(&Case) -> String) -> Vec<String> {
 fn case_of(c: &Case) -> String {
     let name = c.str("case").unwrap_or_else(|| c.name());
     match c.num("threads").filter(|t| *t > 1.0) {
-        Some(t) => format!("{name} ({t} threads)"),
+        Some(t) => format!("{name} ({})", counts(t, "thread")),
         None => name,
     }
 }
@@ -60,15 +61,16 @@ fn one(d: &Data, i: usize) -> Markup {
     let bars = (means.iter())
         .map(|(name, mean, worst, n)| Bar {
             name: name.clone(),
-            detail: format!("{n} cases"),
+            detail: counted(*n, "case"),
             value: *mean,
             range: None,
             shown: format!("{} · worst {}", ratio(*mean), ratio(*worst)),
             style: usize::from(name != "restride") * 7,
             ticks: vec![(*worst, "worst", "worst case".into())],
             tip: format!(
-                "{name}: geometric mean {} of memcpy over {n} cases, worst {}",
+                "{name}: geometric mean {} of memcpy over {}, worst {}",
                 ratio(*mean),
+                counted(*n, "case"),
                 ratio(*worst)
             ),
         })

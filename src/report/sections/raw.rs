@@ -1,5 +1,6 @@
 //! Data, method, and how to make this page again.
 
+use crate::error::words::counted;
 use crate::report::data::Data;
 use crate::report::num::bytes;
 use maud::{Markup, html};
@@ -13,9 +14,9 @@ pub(crate) fn section(records: &[&Data], command: &str) -> Markup {
             @let other = d.cases.iter().filter(|c| !known.contains(&c.kind.as_str())).count();
             li {
                 strong { (d.label) }
-                span.dim { " " (d.cases.len()) " cases, made " (if d.created().is_empty() { "at an unknown time".to_owned() } else { d.created() }) }
+                span.dim { " " (counted(d.cases.len(), "case")) ", made " (if d.created().is_empty() { "at an unknown time".to_owned() } else { d.created() }) }
                 p { "Measured with " code { (d.command()) } @if let Some(g) = d.value["git"].as_str() { " at " code { (g) } } "." }
-                @if other > 0 { p.note { (other) " cases are of kinds that this version does not draw; they are in the data." } }
+                @if other > 0 { p.note { (counted(other, "case")) " of kinds that this version does not draw, kept in the data." } }
                 p.js { button type="button" data-download="json" data-record=(i) { "Download JSON" } " "
                        button type="button" data-download="csv" data-record=(i) { "Download CSV" } }
                 noscript { p.note { "The record and its tables (JSON, CSV, Markdown) lie beside this page." } }

@@ -1,5 +1,6 @@
 //! The first thing one reads: what a transposed walk costs here, in words with numbers.
 
+use crate::error::words::counted;
 use crate::report::data::{Case, Data, number, text};
 use crate::report::facts;
 use crate::report::num::{self, bytes, percent, ratio, sig3, times};
@@ -63,9 +64,10 @@ pub(crate) fn findings(d: &Data) -> Vec<Finding> {
             tone,
             "Copies against memcpy",
             format!(
-                "Making views contiguous runs at {} of memcpy's speed (geometric mean of {n} cases): \
+                "Making views contiguous runs at {} of memcpy's speed (geometric mean of {}): \
                  slowest {} at {}, fastest {} at {}.",
                 ratio(mean),
+                counted(n, "case"),
                 slow.0,
                 ratio(slow.1),
                 fast.0,
@@ -84,8 +86,8 @@ pub(crate) fn findings(d: &Data) -> Vec<Finding> {
             "Materialize a large transposed view even if it is read only once.".into()
         } else {
             format!(
-                "Materialize a large transposed view that is read {} times or more.",
-                num::count(reads.ceil())
+                "Materialize a large transposed view that is read {} or more.",
+                num::counts(reads.ceil(), "time")
             )
         };
         out.push(finding(Tone::Note, "When a copy pays", text, advice));
@@ -114,8 +116,8 @@ fn validity(d: &Data, out: &mut Vec<Finding>) {
             Tone::Watch,
             "Wrong results",
             format!(
-                "{} cases did not pass the check against the reference, {} among them.",
-                failed.len(),
+                "{} did not pass the check against the reference, {} among them.",
+                counted(failed.len(), "case"),
                 failed[0]
             ),
             "Their times mean nothing: run restride verify and report what it prints.",
@@ -132,9 +134,12 @@ fn cliff(d: &Data, out: &mut Vec<Finding>) {
             Tone::Watch,
             "A cliff at powers of two",
             format!(
-                "With a row pitch of {} elements a transposed read takes {} per element, {} its neighbours' {}: \
+                "With a row pitch of {} a transposed read takes {} per element, {} its neighbours' {}: \
                  all rows fall into the same few cache sets.",
-                num::count(worst.pitch), num::time(worst.at), times(factor), num::time(worst.beside)
+                num::counts(worst.pitch, "element"),
+                num::time(worst.at),
+                times(factor),
+                num::time(worst.beside)
             ),
             "Pad each row by one cache line (64 bytes) where you choose the pitch.",
         )
@@ -142,7 +147,11 @@ fn cliff(d: &Data, out: &mut Vec<Finding>) {
         finding(
             Tone::Good,
             "No cliff at powers of two",
-            format!("The worst power-of-two row pitch ({}) costs {} its neighbours.", num::count(worst.pitch), times(factor)),
+            format!(
+                "The worst power-of-two row pitch ({}) costs {} its neighbours.",
+                num::count(worst.pitch),
+                times(factor)
+            ),
             "",
         )
     });
@@ -184,7 +193,7 @@ fn counters(d: &Data, out: &mut Vec<Finding>) {
         out.push(finding(
             Tone::Note,
             "No hardware counters",
-            format!("None of the {} events can be counted ({}{reason}). Misses on this page are the cache model's and say so.", all.len(), c.state),
+            format!("None of the {} can be counted ({}{reason}). Misses on this page are the cache model's and say so.", counted(all.len(), "event"), c.state),
             sentence(&c.remedy),
         ));
     } else if let Some(c) = missing.first() {
@@ -192,9 +201,9 @@ fn counters(d: &Data, out: &mut Vec<Finding>) {
             Tone::Note,
             "Some counters are missing",
             format!(
-                "{} of {} events cannot be used, {} among them ({}).",
+                "{} of {} cannot be used, {} among them ({}).",
                 missing.len(),
-                all.len(),
+                counted(all.len(), "event"),
                 c.event,
                 c.state
             ),
@@ -230,7 +239,7 @@ fn noise(d: &Data, out: &mut Vec<Finding>) {
         reasons.push(format!("pinning to one CPU was {p}"));
     }
     if let Some(m) = number(&env["migrations"]).filter(|m| *m >= 1.0) {
-        reasons.push(format!("the thread was moved to another CPU {} times", num::count(m)));
+        reasons.push(format!("the thread was moved to another CPU {}", num::counts(m, "time")));
     }
     let noisy = facts::noisy(d);
     let measured = d.cases.iter().filter(|c| c.time_ns.is_some()).count();
@@ -244,8 +253,10 @@ fn noise(d: &Data, out: &mut Vec<Finding>) {
             if noisy.len() * 5 > measured { Tone::Watch } else { Tone::Note },
             "Noise",
             format!(
-                "{} of {measured} cases are less certain than ±10 %, {} most of all (±{}).{why}",
+                "{} of {} {} less certain than ±10 %, {} most of all (±{}).{why}",
                 noisy.len(),
+                counted(measured, "case"),
+                if noisy.len() == 1 { "is" } else { "are" },
                 c.name(),
                 percent(*spread)
             ),
@@ -257,7 +268,10 @@ fn noise(d: &Data, out: &mut Vec<Finding>) {
         out.push(finding(
             Tone::Good,
             "A quiet run",
-            format!("Every one of {measured} cases is certain to within ±10 %."),
+            match measured {
+                1 => "The one case is certain to within ±10 %.".to_owned(),
+                n => format!("Every one of {n} cases is certain to within ±10 %."),
+            },
             "",
         ));
     }

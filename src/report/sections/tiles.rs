@@ -65,12 +65,7 @@ fn map(d: &Data, key: &str, id: usize) -> Markup {
                 column: columns.iter().position(|v| v == b)?,
                 value: c.gb_per_s()?.median,
                 note: time(c.time_ns?.median),
-                mark: match (c.flag("default"), c.flag("tuned")) {
-                    (true, true) => Some("both"),
-                    (true, false) => Some("default"),
-                    (false, true) => Some("tuned"),
-                    (false, false) => None,
-                },
+                marks: ["tuned", "default"].into_iter().filter(|key| c.flag(key)).collect(),
             })
         })
         .collect();
@@ -112,15 +107,20 @@ fn reading(cases: &[(&Case, f64, f64)]) -> String {
             count(b.1),
             sig3(b.2)
         ));
-        for (key, name) in [("default", "default"), ("tuned", "tuned")] {
-            if let Some(t) = find(key) {
-                out.push_str(&format!(
-                    " The {name} tile {} × {} reaches {} of that.",
-                    count(t.0),
-                    count(t.1),
-                    percent(t.2 / b.2)
-                ));
+        let reached = |name: &str, t: (f64, f64, f64)| {
+            format!(" {name} {} × {} reaches {} of that.", count(t.0), count(t.1), percent(t.2 / b.2))
+        };
+        match (find("default"), find("tuned")) {
+            (Some(default), Some(tuned)) if (default.0, default.1) == (tuned.0, tuned.1) => {
+                out.push_str(&reached("The tuned tile is the default:", default));
             }
+            (default, tuned) => {
+                out.extend(default.map(|t| reached("The default tile", t)));
+                out.extend(tuned.map(|t| reached("The tuned tile", t)));
+            }
+        }
+        if find("tuned").is_none() {
+            out.push_str(" No tuned tile is marked: no profile was in force (restride tune makes one).");
         }
     }
     out

@@ -40,8 +40,8 @@ MACHINE_A = machine(
      {"event": "llc-misses", "state": "Ok"},
      {"event": "dtlb-misses", "state": "SuspectZero",
       "reason": "the control made 100,000 misses and the counter stayed at 0",
-      "remedy": "use the model; the firmware hides this event"}],
-    profile={"path": "restride/profile.json", "status": "in force", "entries": 5})
+      "remedy": "use the model; the firmware hides this event"}])
+PROFILE_A = {"name": "profile.json", "created": "2026-11-19T20:15:00Z", "key": "Synthetic 6/1/1 avx512", "values": 5}
 MACHINE_B = machine(
     "Synthetic Server 2.1 GHz, 2 cores of a virtual machine (test data)", "KVM", ["scalar", "sse2", "avx2"], 2, 2, "always",
     [cache(1, "Data", 48 * K, 12, 1), cache(1, "Instruction", 32 * K, 8, 1),
@@ -253,7 +253,7 @@ def write(name, record):
 def main():
     a = Maker(MACHINE_A, 1, counters=True)
     a.ladder(), a.mountain(), a.pitch(), a.copies(), a.limits(), a.tiles(), a.peers()
-    write("counters.json", a.record("2026-11-20T14:03:11Z", "restride bench --preset quick -o counters.json"))
+    write("counters.json", a.record("2026-11-20T14:03:11Z", "restride bench --preset quick -o counters.json", profile=PROFILE_A))
 
     old = Maker(MACHINE_A, 2, counters=True)
     old.COPIES = [(g, n, s, e, r * (.7 if n in ("f32 1000", "ttc 12", "u8 4096") else 1.25 if n == "f32 8192" else 1), st)
@@ -265,7 +265,7 @@ def main():
     b.ladder(), b.mountain(), b.pitch(), b.copies(), b.limits(), b.tiles(tuned=False)
     write("no-counters.json", b.record("2026-11-21T08:15:42Z", "restride bench --preset quick -o no-counters.json",
                                        notes=["the hypervisor gave 2.4 % of the time to others"], governor=None, steal_share=0.024, load=1.7,
-                                       pinning="not honoured", cpu=None))
+                                       pinning="not honoured", cpu=None, profile="none"))
 
     evil = '</script><script>alert(1)</script>'
     long = "a name of one hundred characters " * 3 + "x"
@@ -297,7 +297,8 @@ def main():
                             "memcpy_samples": odd[(i + 3) % len(odd)], "bytes_moved": [0, 4096, None][i % 3],
                             "model": {"naive": {"levels": {"L1d": {"accesses": 0, "misses": 0}}, "misses_per_element": {"L1d": None}}},
                             "counters": [{"event": "l1d-misses", "state": "SuspectZero", "value": None}]})
-    write("hostile.json", h.record("not a date", evil, notes=[evil, "\u2028 line separator"], load=None, governor=evil, steal_share=None, pinning=None))
+    write("hostile.json", h.record("not a date", evil, notes=[evil, "\u2028 line separator"], load=None, governor=evil, steal_share=None, pinning=None,
+                                   profile={"name": evil, "created": None, "key": long, "values": "many"}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+//! Numbers beside their nouns: `1 case`, `2 cases`, `3 entries`.
+
+use std::fmt::Display;
+
+/// A number and its noun, in the plural unless the number is 1.
+pub(crate) fn counted<T: Display + PartialEq + From<u8>>(n: T, noun: &str) -> String {
+    if n == T::from(1) { format!("{n} {noun}") } else { format!("{n} {}", plural(noun)) }
+}
+
+/// The plural of a regular noun.
+pub(crate) fn plural(noun: &str) -> String {
+    match noun.as_bytes() {
+        [.., b'x'] if noun.ends_with("index") => format!("{}ices", &noun[..noun.len() - 2]),
+        [.., b'i', b's'] => format!("{}es", &noun[..noun.len() - 2]),
+        [.., b's' | b'x'] | [.., b'c' | b's', b'h'] => format!("{noun}es"),
+        [stem @ .., before, b'y'] if !b"aeiou".contains(before) => {
+            format!("{}ies", &noun[..stem.len() + 1])
+        }
+        _ => format!("{noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_stands_alone_and_everything_else_is_many() {
+        assert_eq!([0, 1, 2].map(|n| counted(n, "case")), ["0 cases", "1 case", "2 cases"]);
+        assert_eq!([1, 2].map(|n| counted(n, "entry")), ["1 entry", "2 entries"]);
+        assert_eq!([1, 2].map(|n| counted(n, "array")), ["1 array", "2 arrays"]);
+        assert_eq!([1, 2].map(|n| counted(n, "cache miss")), ["1 cache miss", "2 cache misses"]);
+        assert_eq!(["axis", "index", "match", "copy"].map(plural), ["axes", "indices", "matches", "copies"]);
+        assert_eq!(
+            (counted(1.0, "time"), counted(1.5, "time")),
+            ("1 time".to_owned(), "1.5 times".to_owned())
+        );
+    }
+}
