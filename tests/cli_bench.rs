@@ -54,7 +54,7 @@ fn one_case_has_the_documented_keys() {
     // Distinct bytes read, and bytes written.
     assert_eq!(moved(&["8", ".broadcast_to(4, 8)"]), Some(32 + 128));
     assert_eq!(moved(&["8", ".pad((2, 2))", "--dtype", "f64"]), Some(64 + 96));
-    assert_eq!(moved(&["4,4", "[:, ::2]", "--dtype", "u8", "--pages", "huge", "--threads", "0"]), Some(16));
+    assert_eq!(moved(&["4,4", "[:, ::2]", "--dtype", "u8", "--pages", "huge", "--threads", "all"]), Some(16));
 }
 
 #[test]
@@ -65,6 +65,13 @@ fn wrong_cases_are_refused() {
     error_of(&["bench", "--shape", "3,4", ".T("], 2);
     error_of(&["bench", "--shape", "3,4", ".T", "--preset", "quick"], 2);
     error_of(&["bench", "--preset", "slow"], 2);
+    for threads in ["0", "-1", "1.5", "1025", "", "ALL", "99999999999999999999"] {
+        let threads = format!("--threads={threads}");
+        let text = error_of(&["bench", "--shape", "3,4", ".T", &threads], 2);
+        assert!(text.contains("from 1 to 1024, or all for every core"), "{threads}: {text}");
+        assert_eq!(error_of(&["walk", "--shape", "8,8", &threads], 2), text);
+        assert_eq!(error_of(&["materialize", "in.npy", "-o", "out.npy", &threads], 2), text);
+    }
     error_of(&["bench", "--filter", "no such case"], 2);
     error_of(&["bench", "--shape", "3,4", ".permute(0, 0)"], 1);
     error_of(&["bench", "--shape", "4611686018427387904", ".T"], 1);
@@ -171,8 +178,15 @@ fn compare_lists_what_changed_beyond_noise() {
         .clone();
     let judged: Value = serde_json::from_slice(&judged).unwrap();
     assert_eq!(judged["cases"][1]["fails"], true);
-    restride(&["compare", &base, &new, "--fail-on", "60%"]).assert().success();
-    restride(&["compare", &new, &base, "--fail-on", "0%"]).assert().success();
+    // Nothing is slow enough, but a case is gone: it may be any slower.
+    let gone = error_of(&["compare", &base, &new, "--fail-on", "60%"], 1);
+    assert!(gone.contains("1 case of the base cannot be judged, gone first"), "{gone}");
+    restride(&["compare", &base, &new, "--fail-on", "60%", "--allow-missing"]).assert().success();
+    restride(&["compare", &base, &new]).assert().success();
+    error_of(&["compare", &base, &new, "--allow-missing"], 2);
+    assert!(error_of(&["compare", &new, &base, "--fail-on", "0%"], 1).contains("zero first"));
+    restride(&["compare", &new, &base, "--fail-on", "0%", "--allow-missing"]).assert().success();
+    assert_eq!(found["lost"], json!(["gone"]));
 }
 
 #[test]

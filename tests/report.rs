@@ -154,6 +154,109 @@ fn without_an_output_the_folder_is_named_after_date_and_machine() {
 }
 
 #[test]
+fn without_a_record_this_machine_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    // One case of the suite; its time does not matter here.
+    let mut command = restride();
+    command.args(["report", "--preset", "quick", "--filter", "tile/f32/2048/4096x512", "-o"]).arg(&out);
+    command.env("RESTRIDE_PROFILE", "none").assert().success();
+    let made = std::fs::read_to_string(out.join("record.json")).unwrap();
+    let record = restride::bench::record::Record::parse(&made, "record.json").unwrap();
+    assert_eq!(record.cases.len(), 1);
+    assert_eq!(record.environment.extra["profile"], "none");
+    assert!(record.command.starts_with("restride report --preset quick"), "{}", record.command);
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    let text = visible(&page);
+    assert!(
+        text.contains("none in force: the defaults were used") && text.contains("No tuned tile is marked")
+    );
+    // What was measured is what the page carries.
+    assert_eq!(Data::parse(made, "record.json").unwrap().cases.len(), 1);
+    for (args, word) in [
+        (&["report", "--filter", "no such case"][..], "no such case"),
+        (&["report", "--preset", "slow"], "quick or full"),
+    ] {
+        let say = stderr(
+            restride().args(args).arg("-o").arg(dir.path().join("none")).env("RESTRIDE_PROFILE", "none"),
+        );
+        assert!(say.contains(word), "{say}");
+    }
+    restride().arg("report").arg(path("counters")).args(["--preset", "quick"]).assert().code(2);
+}
+
+#[test]
+fn the_profile_in_force_is_named_for_every_record() {
+    for (name, said) in [
+        (
+            "counters",
+            "profile.json, 5 values in place of defaults, tuned 2026-11-19 20:15, for Synthetic 6/1/1 avx512",
+        ),
+        ("no-counters", "none in force: the defaults were used"),
+        ("baseline", "not recorded"),
+    ] {
+        let text = visible(&page(&[record(name)], None));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&format!("tuning profile {said}")), "{name}");
+    }
+    let page = page(&[record("counters"), record("no-counters")], None);
+    assert_eq!(page.matches("<dt>tuning profile</dt>").count(), 2);
+}
+
+#[test]
+fn the_tile_map_marks_the_default_and_the_tuned_choice() {
+    let tiles = |data: Data| {
+        let page = page(&[data], None);
+        let start = page.find("<section id=\"tiles\"").unwrap();
+        page[start..start + page[start..].find("</section>").unwrap()].to_owned()
+    };
+    let both = tiles(record("counters"));
+    // A frame in either form of the chart and in the legend, different in their dashes; words in legend and table.
+    for mark in ["default", "tuned"] {
+        assert_eq!(both.matches(&format!("class=\"mark {mark}\"")).count(), 3, "{mark}");
+        assert!(
+            both.contains(&format!("<span>{mark}</span>")) && both.contains(&format!("· {mark}")),
+            "{mark}"
+        );
+    }
+    let default = tiles(record("no-counters"));
+    assert!(default.contains("mark default") && !default.contains("mark tuned"));
+    assert!(default.contains("No tuned tile is marked"));
+    // The profile may keep the default: both frames on one tile.
+    let text = std::fs::read_to_string(path("counters")).unwrap();
+    let one = text
+        .replace("\"tuned\":true", "\"tuned\":false")
+        .replace("\"default\":true,\"tuned\":false", "\"default\":true,\"tuned\":true");
+    let one = tiles(Data::parse(one, "one").unwrap());
+    assert!(
+        one.contains("The tuned tile is the default")
+            && one.contains("mark tuned")
+            && one.contains("mark default")
+    );
+}
+
+#[test]
+fn places_that_cannot_be_written_are_said_in_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.npy");
+    std::fs::write(&file, "x").unwrap();
+    for mut command in [restride(), restride()] {
+        let say = stderr(command.arg("report").arg(path("counters")).arg("-o").arg(&file));
+        assert!(say.contains("a.npy is a file") && say.contains("name a folder"), "{say}");
+    }
+    // Said before anything is measured.
+    let say = stderr(restride().args(["report", "-o"]).arg(&file));
+    assert!(say.contains("a.npy is a file"), "{say}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+    let missing = dir.path().join("missing");
+    let say = stderr(restride().args(["explore", "-o"]).arg(missing.join("x.html")));
+    assert!(say.contains("missing does not exist: make it first") && !say.contains(".restride-"), "{say}");
+    assert_eq!(say.trim().lines().count(), 1);
+    let say = stderr(restride().args(["explore", "-o"]).arg(dir.path()));
+    assert!(say.contains("name a file"), "{say}");
+}
+
+#[test]
 fn bad_records_are_one_sentence_and_leave_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

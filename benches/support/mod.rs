@@ -54,23 +54,11 @@ impl Meter {
             Ok(name) if !name.is_empty() => name,
             _ => return Self::Time(WallTime),
         };
-        let Some(event) = Event::from_name(&name) else {
-            let known: Vec<&str> = Event::ALL.iter().map(|event| event.name()).collect();
-            stop(&format!("RESTRIDE_EVENT={name} is no event: use {}", known.join(", ")))
-        };
-        let state = counters::probe(counters::system(), event).state;
-        if !state.usable() {
-            let text = |text: Option<String>| text.unwrap_or_default();
-            stop(&format!(
-                "RESTRIDE_EVENT={name} is {}: {}; {}",
-                state.name(),
-                text(state.reason()),
-                text(state.remedy(event))
-            ));
-        }
-        match counters::system().open(&[event]) {
-            Ok(session) => Self::Event { session: RefCell::new(session), format: EventFormat { event } },
-            Err(error) => stop(&format!("RESTRIDE_EVENT={name} cannot be opened: {error}")),
+        match counters::open_named(counters::system(), &name) {
+            Ok((event, session)) => {
+                Self::Event { session: RefCell::new(session), format: EventFormat { event } }
+            }
+            Err(why) => stop(&format!("RESTRIDE_EVENT={why}")),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::record::{Case, Record};
 use super::stats::Summary;
+use std::collections::HashSet;
 
 /// One case that both records hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +73,9 @@ pub struct Comparison {
     pub only_new: Vec<String>,
     /// Names of cases without samples or in another unit, which cannot be compared.
     pub unlike: Vec<String>,
+    /// Names of cases that the older record measured and that cannot be judged: absent from the newer one, or
+    /// there without samples or in another unit.
+    pub lost: Vec<String>,
     /// How the machines differ, a short sentence each.
     pub machines: Vec<String>,
 }
@@ -98,6 +102,10 @@ impl Comparison {
         }
         let missing = base.cases.iter().filter(|case| new.case(&case.id).is_none());
         out.only_base = missing.map(|case| case.id.clone()).collect();
+        let judged: HashSet<&str> = out.changes.iter().map(|change| change.id.as_str()).collect();
+        let measured = base.cases.iter().filter(|case| !case.samples.is_empty());
+        out.lost =
+            measured.map(|case| &case.id).filter(|id| !judged.contains(id.as_str())).cloned().collect();
         out
     }
 
@@ -182,12 +190,16 @@ mod tests {
         events.unit = "cycles".to_owned();
         let comparison = Comparison::new(&base, &new);
         assert_eq!(comparison.only_base, ["gone"]);
+        // One that the older record has no samples of is no loss; one that changed its unit is.
+        assert_eq!(comparison.lost, ["gone"]);
         assert_eq!(
             (comparison.only_new, comparison.unlike),
             (vec!["fresh".to_owned()], vec!["empty".to_owned()])
         );
         new.cases.push(events);
-        assert!(Comparison::new(&base, &new).unlike.contains(&"gone".to_owned()));
+        let comparison = Comparison::new(&base, &new);
+        assert!(comparison.unlike.contains(&"gone".to_owned()) && comparison.only_base.is_empty());
+        assert_eq!(comparison.lost, ["gone"]);
     }
 
     #[test]

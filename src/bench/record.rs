@@ -360,6 +360,10 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
+    if !dir.is_dir() {
+        let reason = format!("the folder {} does not exist: make it first", dir.display());
+        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, reason));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".restride-");
     #[cfg(unix)]
@@ -367,7 +371,7 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(dir)?;
+    let mut file = builder.tempfile_in(dir).map_err(crate::error::words::plain)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;

@@ -1,6 +1,6 @@
 //! `restride bench`: one case, or the suite.
 
-use super::failure::{check_bytes, page_mode, read_dtype, read_expr, read_shape};
+use super::failure::{check_bytes, page_mode, read_dtype, read_expr, read_shape, read_threads};
 use super::{Failure, bench_suite, text};
 use crate::bench::stats::Summary;
 use crate::bench::timing::{self, Effort, Job, PageMode, Pass, Timing};
@@ -27,8 +27,8 @@ pub(crate) struct Args {
     /// Element type of one case [default: f32].
     #[arg(long, requires = "shape")]
     dtype: Option<String>,
-    /// Threads of one case, 0 for all cores [default: 1].
-    #[arg(long, requires = "shape", value_name = "N")]
+    /// Threads of one case, or all for every core [default: 1].
+    #[arg(long, requires = "shape", value_name = "N|all", value_parser = read_threads)]
     threads: Option<usize>,
     /// Pages of one case's buffers: 4k or huge [default: 4k].
     #[arg(long, requires = "shape", value_name = "4k|huge")]

@@ -7,7 +7,7 @@ use crate::bench::environment::Watch;
 use crate::bench::record::{Case, Kind, Record};
 use crate::bench::stats::Summary;
 use crate::bench::suite::{self, Context, Preset};
-use crate::error::words::counted;
+use crate::error::words::{counted, plain};
 use crate::machine::affinity::{self, Pinned, Pinning};
 use crate::machine::counters;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
         (_, false) => refuse("its folder does not exist, make it first"),
         _ => match tempfile::tempfile_in(dir) {
             Ok(_) => Ok(()),
-            Err(error) => refuse(&format!("its folder cannot be written: {error}")),
+            Err(error) => refuse(&format!("its folder cannot be written: {}", plain(error))),
         },
     }
 }

@@ -13,7 +13,8 @@ use std::path::PathBuf;
     arg_required_else_help = true,
     after_help = "Example:\n  restride compare before.json after.json --fail-on 10%\n\n\
                         A case changed where its intervals do not overlap. Exit code 1 where --fail-on is given and a \
-                        case is slower by more than that, beyond noise."
+                        case is slower by more than that, beyond noise, or a case of BASE.json is gone (see \
+                        --allow-missing)."
 )]
 pub(crate) struct Args {
     /// The record to compare with.
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Exit code 1 where a case is slower by more than this, beyond noise.
     #[arg(long, value_name = "10%")]
     fail_on: Option<String>,
+    /// With --fail-on: does not fail where the new record lacks cases of the base.
+    #[arg(long, requires = "fail_on")]
+    allow_missing: bool,
     /// Judges records of different machines all the same.
     #[arg(long)]
     across_machines: bool,
@@ -67,9 +71,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Some(limit) = limit else { return Ok(()) };
     let mut failed: Vec<&Change> = found.changes.iter().filter(|change| change.fails(limit)).collect();
     failed.sort_by(|a, b| b.ratio.unwrap_or(f64::MAX).total_cmp(&a.ratio.unwrap_or(f64::MAX)));
-    match failed.first() {
-        None => Ok(()),
-        Some(worst) => Err(Failure::after_result(
+    if let Some(worst) = failed.first() {
+        return Err(Failure::after_result(
             "regression",
             format!(
                 "{} of {} {} slower by more than {} %, the worst is {} ({})",
@@ -80,7 +83,19 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
                 worst.id,
                 percent(worst.ratio)
             ),
+        ));
+    }
+    match found.lost.first() {
+        // What is no longer measured may be any slower.
+        Some(first) if !args.allow_missing => Err(Failure::after_result(
+            "missing",
+            format!(
+                "{} of the base cannot be judged, {first} first: the new record lacks it, or its samples; measure it \
+                 again, or give --allow-missing",
+                counted(found.lost.len(), "case")
+            ),
         )),
+        _ => Ok(()),
     }
 }
 
@@ -166,5 +181,6 @@ fn as_json(found: &Comparison, limit: Option<f64>) -> Value {
         "only_base": found.only_base,
         "only_new": found.only_new,
         "unlike": found.unlike,
+        "lost": found.lost,
     })
 }

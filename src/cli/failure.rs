@@ -3,6 +3,7 @@
 use crate::bench::timing::PageMode;
 use crate::expr::{Expr, Refusal};
 use crate::machine::caches::{self, CacheSpec};
+use crate::machine::topology::Topology;
 use crate::{Error, Layout};
 use serde_json::json;
 use std::process::ExitCode;
@@ -141,6 +142,24 @@ pub(crate) fn read_shape(text: &str) -> Result<Vec<usize>, Failure> {
         })
     };
     text.split(',').map(extent).collect()
+}
+
+/// Most threads that are started: more are a slip.
+const MAX_THREADS: usize = 1024;
+
+/// Reads `--threads 4` or `--threads all`, the physical cores allowed to the process; the same rule for
+/// every command.
+pub(crate) fn read_threads(text: &str) -> Result<usize, String> {
+    match (text, text.parse::<usize>()) {
+        ("all", _) => Ok(Topology::host().default_threads()),
+        (_, Ok(threads @ 1..=MAX_THREADS)) => Ok(threads),
+        _ => Err(format!("write a number from 1 to {MAX_THREADS}, or all for every core")),
+    }
+}
+
+/// Reads a count of which none makes no sense.
+pub(crate) fn read_positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "write a whole number of at least 1".to_owned())
 }
 
 /// Reads `--dtype f32`.

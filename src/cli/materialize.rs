@@ -1,6 +1,6 @@
 //! `restride materialize`: makes a view of a `.npy` file contiguous, in a new file.
 
-use super::failure::{read_expr, tuple};
+use super::failure::{read_expr, read_threads, tuple};
 use super::{Failure, memory, text};
 use crate::dtype::ElementBytes;
 use crate::error::words::counted;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Order::C)]
     order: Order,
     /// Threads that copy [default: the physical cores that this process may use].
-    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(long, value_name = "N|all", value_parser = read_threads)]
     threads: Option<usize>,
     /// Memory to keep resident at most, beside 256M for the program itself [default: a quarter of all].
     #[arg(long, value_name = "SIZE")]

@@ -2,8 +2,8 @@
 
 use super::Failure;
 use crate::dtype::Dtype;
-use crate::error::words::counted;
-use crate::report::{Data, folder_name, views_of, write};
+use crate::error::words::{counted, plain};
+use crate::report::{self, Data, folder_name, views_of, write};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -88,7 +88,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 
 /// Says now what would otherwise be found out after minutes of measuring.
 fn check_folder(folder: &Path) -> Result<(), Failure> {
-    let fail = |e: std::io::Error| Failure::new("io", format!("cannot write into {}: {e}", folder.display()));
+    let fail = |e: std::io::Error| {
+        Failure::new(
+            "io",
+            format!("cannot write into {}: {}: name another folder", folder.display(), plain(e)),
+        )
+    };
+    report::check_place(folder).map_err(|why| Failure::new("io", why))?;
     std::fs::create_dir_all(folder).map_err(fail)?;
     tempfile::tempfile_in(folder).map(drop).map_err(fail)
 }

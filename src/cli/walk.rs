@@ -2,7 +2,7 @@
 
 mod show;
 
-use super::failure::{page_mode, read_caches, read_shape};
+use super::failure::{page_mode, read_caches, read_positive, read_shape, read_threads};
 use super::progress::{self, Progress};
 use super::{Failure, text};
 use crate::bench::timing::{Effort, PageMode};
@@ -42,19 +42,19 @@ pub(crate) struct Args {
     #[arg(long, default_value = "f64")]
     dtype: String,
     /// Step in elements of strided walks; without it 1, 2, 4 ... 4096 are walked.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = read_positive)]
     stride: Option<usize>,
     /// Elements from one row to the next, one point each (with --shape).
     #[arg(long, value_name = "N,N...", value_delimiter = ',', requires = "shape")]
     pitch: Vec<usize>,
     /// Side in elements of the tiles of tiled walks; without it one cache line.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = read_positive)]
     tile: Option<usize>,
     /// Seed of random orders.
     #[arg(long, default_value_t = crate::bench::walks::DEFAULT_SEED)]
     seed: u64,
-    /// Threads that walk at once, each over its share; 0 is all cores.
-    #[arg(long, default_value_t = 1)]
+    /// Threads that walk at once, each over its share, or all for every core.
+    #[arg(long, default_value = "1", value_name = "N|all", value_parser = read_threads)]
     threads: usize,
     /// Throws the array out of all caches before every pass.
     #[arg(long)]
@@ -114,13 +114,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             "--model: this machine does not say what its caches are, give --caches",
         ));
     }
-    let threads = if args.threads == 0 { topology.default_threads() } else { args.threads };
-    if threads > 1024 {
-        return Err(Failure::usage(
-            "threads",
-            format!("--threads {threads}: give at most 1024, or 0 for all cores"),
-        ));
-    }
+    let threads = args.threads;
     check_memory(&walks)?;
     let stop = progress::on_interrupt();
     let probes: Vec<_> =
@@ -241,14 +235,15 @@ fn walks(args: &Args, topology: &Topology) -> Result<Vec<Walk>, Failure> {
         };
         match shape {
             Some((rows, cols)) => {
-                let walk = Walk::new(pattern, number, rows, cols).map_err(|error| wrong_shape(&error))?;
+                let walk = Walk::new(pattern, number, rows, cols)
+                    .map_err(|error| refuse("shape", args.shape.as_deref().unwrap_or_default(), &error))?;
                 if args.pitch.is_empty() {
                     add(walk);
                 }
                 for &pitch in &args.pitch {
                     add(walk
                         .with_pitch(pitch)
-                        .map_err(|error| Failure::usage("pitch", format!("--pitch {pitch}: {error}")))?);
+                        .map_err(|error| refuse("pitch", &pitch.to_string(), &error))?);
                 }
             }
             None => {
@@ -277,17 +272,25 @@ fn walks(args: &Args, topology: &Topology) -> Result<Vec<Walk>, Failure> {
     Ok(walks)
 }
 
-fn wrong_shape(error: &crate::Error) -> Failure {
-    Failure::usage("shape", format!("--shape: {error}, at most 1 TiB is walked"))
+/// A number that can be read and is too large is no matter of the command line.
+fn refuse(option: &'static str, text: &str, error: &crate::Error) -> Failure {
+    match error.kind() {
+        "overflow" => {
+            Failure::new("overflow", format!("--{option} {text}: {error}, at most 1 TiB is walked"))
+        }
+        _ => Failure::usage(option, format!("--{option} {text}: {error}")),
+    }
 }
 
 fn read_matrix(text: &str) -> Result<(usize, usize), Failure> {
     match read_shape(text)?.as_slice() {
         &[rows, cols] => Ok((rows, cols)),
-        &[cols] => Ok((1, cols)),
         other => Err(Failure::usage(
             "shape",
-            format!("--shape {text}: a walk takes rows and columns, got {}", counted(other.len(), "extent")),
+            format!(
+                "--shape {text}: a walk takes rows and columns, as in 1024,1024, got {}",
+                counted(other.len(), "extent")
+            ),
         )),
     }
 }

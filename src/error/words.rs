@@ -1,10 +1,20 @@
-//! Numbers beside their nouns: `1 case`, `2 cases`, `3 entries`.
+//! Words of messages: numbers beside their nouns (`1 case`, `3 entries`), and what the system says.
 
 use std::fmt::Display;
+use std::io;
 
 /// A number and its noun, in the plural unless the number is 1.
 pub(crate) fn counted<T: Display + PartialEq + From<u8>>(n: T, noun: &str) -> String {
     if n == T::from(1) { format!("{n} {noun}") } else { format!("{n} {}", plural(noun)) }
+}
+
+/// An error of the system in its own words: one of a temporary file names that file, which nobody asked for.
+pub(crate) fn plain(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|told| told.source()).and_then(|source| source.downcast_ref());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
+    }
 }
 
 /// The plural of a regular noun.
@@ -23,6 +33,15 @@ pub(crate) fn plural(noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_temporary_file_is_not_told() {
+        let error = tempfile::tempfile_in("/no/such/folder").unwrap_err();
+        let told = plain(error);
+        assert_eq!(told.kind(), io::ErrorKind::NotFound);
+        assert!(!told.to_string().contains("/no/such"), "{told}");
+        assert_eq!(plain(io::Error::other("as it is")).to_string(), "as it is");
+    }
 
     #[test]
     fn one_stands_alone_and_everything_else_is_many() {

@@ -2,6 +2,7 @@
 
 use super::entry::Entry;
 use crate::Error;
+use crate::error::words::plain;
 use serde_json::{Map, Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -166,7 +167,8 @@ impl Profile {
             return Err(broken(path, "is no regular file"));
         }
         let folder = folder(path)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io("write", path))?;
+        let mut file =
+            tempfile::NamedTempFile::new_in(folder).map_err(|error| io("write", path)(plain(error)))?;
         file.write_all(self.text().as_bytes()).map_err(io("write", path))?;
         file.as_file().sync_all().map_err(io("write", path))?;
         file.persist(path).map_err(|error| io("write", path)(error.error))?;

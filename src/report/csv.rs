@@ -20,7 +20,8 @@ fn value(v: &Value) -> String {
     match v {
         Value::Null => String::new(),
         Value::Array(a) => a.iter().map(value).collect::<Vec<_>>().join("x"),
-        Value::Object(_) => v.to_string(),
+        // As it was written: not every whole number of 64 bits is a floating-point number.
+        Value::Object(_) | Value::Number(_) => v.to_string(),
         other => text(other).unwrap_or_default(),
     }
 }
@@ -63,7 +64,7 @@ pub fn cases(d: &Data) -> String {
             .chain(events.iter().map(|e| format!("measured_{e}"))),
     );
     let num = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
-    for c in &d.cases {
+    for (c, written) in d.cases.iter().zip(&d.record.cases) {
         let mid = |s: Option<Stat>| num(s.map(|s| s.median));
         let row = [
             c.id.clone(),
@@ -74,7 +75,7 @@ pub fn cases(d: &Data) -> String {
             c.time_ns.map_or(0, |t| t.samples).to_string(),
             mid(c.memcpy_ns),
             mid(c.ratio()),
-            num(c.bytes_moved),
+            written.bytes_moved.map_or_else(String::new, |bytes| bytes.to_string()),
             mid(c.gb_per_s()),
             mid(c.ns_per_element()),
         ];
@@ -106,6 +107,18 @@ mod tests {
         assert_eq!(cell("say \"x\"\n"), "\"say \"\"x\"\"\n\"");
         assert_eq!(cell("=SUM(A1)"), "'=SUM(A1)");
         assert_eq!(cell("-3.5"), "-3.5");
+    }
+
+    #[test]
+    fn whole_numbers_keep_every_digit() {
+        let text = format!(
+            r#"{{"schema":"restride.record/1","cases":[{{"id":"a","kind":"copy","unit":"ns",
+                "params":{{"seed":{}}},"samples":[],"bytes_moved":{}}}]}}"#,
+            u64::MAX,
+            u64::MAX - 1
+        );
+        let text = cases(&Data::parse(text, "test").unwrap());
+        assert!(text.contains("18446744073709551615") && text.contains("18446744073709551614"), "{text}");
     }
 
     #[test]

@@ -48,6 +48,21 @@ fn numbered(i: usize, of: usize, stem: &str, ext: &str) -> String {
     if of == 1 { format!("{stem}.{ext}") } else { format!("{stem}-{}.{ext}", i + 1) }
 }
 
+/// Says that a report is a folder where something else has that name.
+///
+/// # Errors
+///
+/// One sentence with the name.
+pub fn check_place(folder: &Path) -> Result<(), String> {
+    match folder.metadata() {
+        Ok(found) if !found.is_dir() => {
+            let why = "a report is a folder of several files, so name a folder that is new or holds a report";
+            Err(format!("{} is a file: {why}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes everything into `folder`, which is made when it is missing.
 ///
 /// # Errors
@@ -61,6 +76,7 @@ pub fn write(
     views: Option<&Views>,
 ) -> Result<Written, String> {
     let fail = |path: &Path, e: std::io::Error| format!("cannot write {}: {e}", path.display());
+    check_place(folder)?;
     std::fs::create_dir_all(folder).map_err(|e| fail(folder, e))?;
     let html = page::html(records, &page::Options { command, baseline, views });
     let page_bytes = html.len();

@@ -13,5 +13,5 @@ mod sections;
 
 pub use data::Data;
 pub use explorer::{View, Views, explore, views_of};
-pub use folder::{Written, folder_name, write};
+pub use folder::{Written, check_place, folder_name, write};
 pub use page::{Options, html};

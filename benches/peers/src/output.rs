@@ -25,6 +25,8 @@ pub fn finish(record: &mut Record, watch: Watch, pinning: Option<&Pinning>, thre
     let pinning = pinning.cloned().unwrap_or(Pinning::Unsupported { reason });
     record.environment = watch.finish(&pinning, &record.cases);
     record.environment.threads = Some(threads);
+    // A library loads no profile by itself.
+    record.environment.extra.insert("profile".into(), "none".into());
 }
 
 /// Adds what the libraries did with one view.

@@ -378,6 +378,26 @@ fn run_control(backend: &dyn Backend, event: Event) -> io::Result<(Reading, u64)
     Ok((readings.first().copied().unwrap_or_default(), expected))
 }
 
+/// Opens the one event of that name, probed first.
+///
+/// # Errors
+/// One sentence: a name that is no event, or the state that the event is in, why, and what would help.
+pub fn open_named(backend: &dyn Backend, name: &str) -> Result<(Event, Box<dyn Session>), String> {
+    let Some(event) = Event::from_name(name) else {
+        let known: Vec<&str> = Event::ALL.iter().map(|event| event.name()).collect();
+        return Err(format!("{name} is no event: use {}", known.join(", ")));
+    };
+    let state = probe(backend, event).state;
+    if !state.usable() {
+        let parts = [state.reason(), state.remedy(event)].into_iter().flatten().collect::<Vec<_>>();
+        return Err(format!("{name} is {}: {}", state.name(), parts.join("; ")));
+    }
+    match backend.open(&[event]) {
+        Ok(session) => Ok((event, session)),
+        Err(error) => Err(format!("{name} was {} and cannot be opened any more: {error}", state.name())),
+    }
+}
+
 /// The state of every event on this system, probed once and kept.
 pub fn host_probes() -> &'static [Probe] {
     static PROBES: OnceLock<Vec<Probe>> = OnceLock::new();
@@ -438,6 +458,29 @@ mod tests {
         assert!(remedy(Event::Migrations, Some(2)).contains("perf_event_paranoid=1"));
         // The level would allow it: something else refuses.
         assert!(remedy(Event::Cycles, Some(1)).contains("seccomp"));
+    }
+
+    #[test]
+    fn an_event_that_is_asked_for_by_name_opens_or_says_why_not() {
+        let opened = |script| {
+            let fake = Fake::new(Some(2)).script(Event::Cycles, script);
+            open_named(&fake, "cycles").map(|(event, _)| event)
+        };
+        let many = u64::MAX >> 1;
+        assert_eq!(opened(reading(many, 1000, 1000)), Ok(Event::Cycles));
+        assert_eq!(opened(reading(many, 1000, 500)), Ok(Event::Cycles));
+        for (script, state) in [
+            (Script::Refuses(2), "NoPmu"),
+            (Script::Refuses(13), "Forbidden"),
+            (Script::Unsupported, "UnsupportedOs"),
+            (Script::ReadsNothing, "NotScheduled"),
+            (reading(0, 1000, 1000), "SuspectZero"),
+        ] {
+            let why = opened(script).unwrap_err();
+            assert!(why.starts_with(&format!("cycles is {state}: ")) && why.contains("; "), "{why}");
+        }
+        let why = open_named(&Fake::new(None), "l1d").map(|(event, _)| event).unwrap_err();
+        assert!(why.starts_with("l1d is no event: use cycles, ") && why.contains("l1d-misses"), "{why}");
     }
 
     #[test]
