@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET...]}
 shift
-[ $# -gt 0 ] || set -- expressions layouts plans npy records
+[ $# -gt 0 ] || set -- expressions layouts plans npy records profiles
 
 rustup toolchain list 2>/dev/null | grep -q '^nightly' || { echo "fuzz: no nightly toolchain: rustup toolchain install nightly" >&2; exit 3; }
 cargo fuzz --version >/dev/null 2>&1 || { echo "fuzz: no cargo-fuzz: cargo install cargo-fuzz" >&2; exit 3; }
@@ -51,6 +51,16 @@ record = {"schema": "restride.record/1", "created": "2026-01-01T00:00:00Z", "com
 seed("records", json.dumps(record).encode())
 for kind in ("walk", "tile", "peer", "chase"):
     seed("records", json.dumps({**record, "cases": [{**case, "kind": kind}]}).encode())
+key = {"version": "0.1.0", "arch": "x86_64", "vendor": "V", "family": 6, "model": 1, "stepping": None, "hypervisor": None,
+       "caches": [{"level": "L1d", "bytes": 49152, "ways": 12, "line_bytes": 64, "shared_by": 1}], "isa": "avx2",
+       "page_bytes": 4096, "huge_pages": "madvise"}
+winners = [{"knob": knob, "value": 4096, "replaces": 2048, "gain": 1.25, "noise": 1.02}
+           for knob in ("tile_src_bytes", "tile_dst_bytes", "warp_factor")]
+winners += [{**winners[0], "element_bytes": 4}, {**winners[0], "element_bytes": 3}]
+entry = {"key": key, "created": "2026-01-01T00:00:00Z", "command": "restride tune", "winners": winners, "measurements": [
+    {"knob": "tile_src_bytes", "values": [4096], "case": "x", "confirms": True, "samples_ns": [1.5], "current_samples_ns": [2]}]}
+for entries in ([entry], [entry, {**entry, "key": {**key, "isa": "sse2"}}], [entry, entry, 17, {"key": key}]):
+    seed("profiles", json.dumps({"schema": "restride.profile/1", "entries": entries, "unknown": {"a": [1, 2.5]}}).encode())
 for folder, _, files in os.walk("reports"):
     for name in files:
         path = os.path.join(folder, name)
@@ -63,7 +73,7 @@ log=fuzz/target/fuzz.log
 for target in "$@"; do
     printf '== %s, %s s\n' "$target" "$seconds"
     limit=4096
-    [ "$target" = records ] && limit=16384
+    case $target in records | profiles) limit=16384 ;; esac
     if ! cargo +nightly fuzz run --fuzz-dir fuzz --features records "$target" -- \
         -max_total_time="$seconds" -max_len="$limit" -timeout=120 -rss_limit_mb=3000 -print_final_stats=1 >"$log" 2>&1; then
         tail -n 60 "$log"

@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use model::choices::Choices;
 use restride::copy::plan::{Side, trace};
 use restride::copy::reference;
-use restride::copy::tuning::{Origin, Value};
+use restride::copy::tuning::{Knob, Origin, Value};
 use restride::{BytesView, BytesViewMut, CopyOptions, Isa, Layout, Plan, Tuning, copy_bytes};
 
 /// Any source: strides of any sign, zero and overlap included, padded now and then.
@@ -70,12 +70,14 @@ fuzz_target!(|data: &[u8]| {
         let mut any = |least: usize| Value::new(least << choices.below(12), Origin::Caller);
         tuning.l1d_bytes = any(64);
         tuning.l2_bytes = any(64);
-        tuning.streaming_from_bytes = any(1);
         tuning.parallel_from_bytes = any(1);
-        tuning.tile_src_bytes = any(1);
-        tuning.tile_dst_bytes = any(1);
-        tuning.staged_src_bytes = any(1);
-        tuning.staged_dst_bytes = any(1);
+        tuning.stream_rows_from_bytes = any(1);
+        for knob in Knob::ALL.into_iter().filter(|knob| knob.by_size()) {
+            let range = knob.range();
+            let value = (range.start() << choices.below(12)) + choices.below(3);
+            let value = Value::new(value.min(*range.end()), Origin::Caller);
+            tuning.set(knob, None, value).unwrap();
+        }
     }
     let levels = Isa::available();
     let mut options = CopyOptions::default().tuning(tuning).isa(levels[choices.below(levels.len())]);

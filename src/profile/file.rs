@@ -104,7 +104,12 @@ impl Profile {
         }
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, ProfileError> {
+    /// Reads a profile from the text of the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Text that is no JSON or has another schema.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ProfileError> {
         let broken = |reason: String| ProfileError::Broken { path: path.display().to_string(), reason };
         let mut rest = match serde_json::from_str(text) {
             Ok(Value::Object(fields)) => fields,
