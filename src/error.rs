@@ -35,8 +35,8 @@ pub enum Error {
     Broadcast {
         /// The shape that was met.
         from: List,
-        /// The shape that was asked for.
-        to: List,
+        /// The shape that was asked for, as given.
+        to: Box<[isize]>,
         /// Which axis forbids it, and why.
         reason: String,
     },
@@ -49,7 +49,7 @@ pub enum Error {
         ndim: usize,
     },
     /// An axis does not exist, or is named twice.
-    #[error("axis {axis} {reason} (the view has {})", counted(*ndim, "axis"))]
+    #[error("axis {} {reason} (the view has {})", given(*axis), counted(*ndim, "axis"))]
     Axis {
         /// The axis as given.
         axis: isize,
@@ -59,7 +59,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// An index is outside its axis.
-    #[error("index {index} is out of range for axis {axis} of extent {extent}")]
+    #[error("index {} is out of range for axis {axis} of extent {extent}", given(*index))]
     Index {
         /// The index as given.
         index: isize,
@@ -111,7 +111,10 @@ pub enum Error {
         reason: String,
     },
     /// A window that does not fit its axis.
-    #[error("a window of {size} with step {step} does not fit axis {axis} of extent {extent}: {reason}")]
+    #[error(
+        "a window of {} with step {} does not fit axis {axis} of extent {extent}: {reason}",
+        given(*size), given(*step)
+    )]
     Window {
         /// Window length.
         size: isize,
@@ -199,6 +202,15 @@ pub enum Error {
         /// Byte range of the offending text.
         span: (usize, usize),
     },
+}
+
+/// A number as it was given: an expression's numbers stop at the ends of `isize`.
+fn given(n: isize) -> String {
+    match n {
+        isize::MAX => format!("{n} or more"),
+        isize::MIN => format!("{n} or less"),
+        n => n.to_string(),
+    }
 }
 
 impl Error {

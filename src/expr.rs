@@ -175,7 +175,7 @@ impl Op {
             Self::BroadcastTo(sizes) => {
                 let shape = extents(sizes, |reason| Error::Broadcast {
                     from: layout.shape().into(),
-                    to: [].into(),
+                    to: sizes.as_slice().into(),
                     reason,
                 })?;
                 layout.broadcast_to(&shape)
@@ -436,5 +436,22 @@ mod tests {
         assert_eq!(x.apply(".pad((1, 0), value=1).pad((0, 1))").unwrap_err().kind(), "needs_copy");
         assert!(x.apply(".pad((1, 0), value=1)[1:].pad((0, 1))").is_ok());
         assert!(x.apply(".pad((1, 0), value=1).pad((0, 0))").is_ok());
+    }
+
+    #[test]
+    fn refusals_show_the_numbers_as_given() {
+        let x = Layout::row_major(&[3, 4]).unwrap();
+        for (text, words) in [
+            (".expand(-1, -1, -1)", "cannot be broadcast to [-1, -1, -1]"),
+            (".expand(-2, 3)", "cannot be broadcast to [-2, 3]"),
+            (".broadcast_to(-1, 3, 4)", "cannot be broadcast to [-1, 3, 4]"),
+            (".flip(99999999999999999999)", "axis 9223372036854775807 or more is"),
+            (".flip(-99999999999999999999)", "axis -9223372036854775808 or less is"),
+            ("[99999999999999999999]", "index 9223372036854775807 or more is"),
+            (".unfold(0, 99999999999999999999)", "a window of 9223372036854775807 or more with step 1"),
+        ] {
+            let message = x.apply(text).unwrap_err().to_string();
+            assert!(message.contains(words), "{text}: {message}");
+        }
     }
 }

@@ -231,6 +231,13 @@ mod tests {
         assert_eq!(large.as_slice().as_ptr() as usize % HUGE, 0);
         assert_eq!(Uninit::<f32>::new(&[1 << 62]).err().unwrap().kind(), "overflow");
         assert_eq!(Uninit::<u8>::new(&[1 << 61]).err().unwrap().kind(), "alloc");
+        // The size rounded up to the alignment must fit too.
+        let most = isize::MAX as usize;
+        for (bytes, kind) in [(most - HUGE, "alloc"), (most - HUGE + 1, "overflow"), (most, "overflow")] {
+            assert_eq!(Uninit::<u8>::new(&[bytes]).err().unwrap().kind(), kind, "{bytes}");
+            let wide = bytes / 16 + usize::from(kind == "overflow");
+            assert_eq!(Uninit::<[u8; 16]>::new(&[wide]).err().unwrap().kind(), kind, "{wide} x 16");
+        }
         assert_eq!(Tensor::<u8>::from_slice(&[0, 9], &[]).unwrap().as_slice(), [0u8; 0]);
         assert_eq!(Tensor::from_slice(&[2], &[1u8]).unwrap_err().kind(), "length_mismatch");
     }

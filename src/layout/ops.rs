@@ -274,8 +274,10 @@ impl Layout {
     /// # Errors
     /// `Broadcast` naming the axis that forbids it.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self, Error> {
-        let refuse =
-            |reason: String| Error::Broadcast { from: self.shape().into(), to: shape.into(), reason };
+        let refuse = |reason: String| {
+            let to = shape.iter().map(|&extent| isize::try_from(extent).unwrap_or(isize::MAX)).collect();
+            Error::Broadcast { from: self.shape().into(), to, reason }
+        };
         let Some(added) = shape.len().checked_sub(self.ndim()) else {
             return Err(refuse(format!("the target needs at least {}", counted(self.ndim(), "axis"))));
         };
@@ -306,12 +308,11 @@ impl Layout {
                 (Ok(size), _) => size,
                 (Err(_), Some(extent)) if size == -1 => extent,
                 _ => {
-                    let to = sizes.iter().map(|&s| usize::try_from(s).unwrap_or(0)).collect();
                     let reason = match size {
                         -1 => format!("-1 at position {position} stands for an axis that does not exist yet"),
                         _ => format!("size {size} at position {position} is negative: -1 keeps an extent"),
                     };
-                    return Err(Error::Broadcast { from: self.shape().into(), to, reason });
+                    return Err(Error::Broadcast { from: self.shape().into(), to: sizes.into(), reason });
                 }
             });
         }

@@ -47,7 +47,12 @@ pub(super) fn element(node: &Node<'_>) -> Result<Element, String> {
 /// A number type text such as `<f8`, `|S5` or `<M8[ns]`.
 fn simple(text: &[u8]) -> Result<Element, String> {
     let shown = || String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
-    let unknown = || format!("'{}' is no type of a fixed size that is known here", shown());
+    let unknown = || {
+        format!(
+            "'{}' is no type of a fixed size that is known here: convert the array first, for example with astype",
+            shown()
+        )
+    };
     let (order, rest) = match text {
         [b'<' | b'|' | b'=', rest @ ..] => (ByteOrder::Little, rest),
         [b'>', rest @ ..] => (ByteOrder::Big, rest),

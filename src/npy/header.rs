@@ -52,6 +52,11 @@ fn bad(field: &'static str, reason: impl Into<String>) -> HeaderError {
     HeaderError { field, reason: reason.into() }
 }
 
+/// What is damaged, or was written by something that does not know the format.
+fn damaged(field: &'static str, reason: impl std::fmt::Display) -> HeaderError {
+    bad(field, format!("{reason}: save the array again, for example with numpy.save"))
+}
+
 impl Header {
     /// Reads the header at the start of `file`, which holds the whole file.
     ///
@@ -69,7 +74,7 @@ impl Header {
         let fortran_order = match order.value {
             Value::Bool(flag) => flag,
             _ => {
-                return Err(bad(
+                return Err(damaged(
                     "fortran_order",
                     format!("is {}, expected True or False", shown(text, &order)),
                 ));
@@ -80,11 +85,11 @@ impl Header {
 
         let present = file.len() - start;
         if present < bytes {
-            return Err(bad(
+            return Err(damaged(
                 "data",
                 format!(
-                    "is truncated: shape {shape:?} with elements of {} bytes needs {bytes} bytes, but {present} are \
-                     present; write the file again",
+                    "is truncated, for shape {shape:?} with elements of {} bytes needs {bytes} bytes, but {present} are \
+                     present",
                     element.dtype.size_bytes()
                 ),
             ));
@@ -185,52 +190,64 @@ fn split(file: &[u8]) -> Result<Parts<'_>, HeaderError> {
     };
     let start = 8 + width;
     if file.len() < start {
-        return Err(bad("header length", format!("is cut off: the file ends after {} bytes", file.len())));
+        return Err(damaged(
+            "header length",
+            format!("is cut off, for the file ends after {} bytes", file.len()),
+        ));
     }
     let mut length = [0; 4];
     length[..width].copy_from_slice(&file[8..start]);
     let length = u32::from_le_bytes(length) as usize;
     if length > file.len() - start {
-        return Err(bad(
+        return Err(damaged(
             "header length",
             format!("says {length} bytes, but the file holds only {} after it", file.len() - start),
         ));
     }
     let text = &file[start..start + length];
     if version == (3, 0) && std::str::from_utf8(text).is_err() {
-        return Err(bad("header", "is not UTF-8, which version 3.0 prescribes"));
+        return Err(damaged("header", "is not UTF-8, which version 3.0 prescribes"));
     }
     Ok((version, text, start + length))
 }
 
 /// The values of the three keys: descr, fortran_order, shape.
 fn fields(text: &[u8]) -> Result<(Node<'_>, Node<'_>, Node<'_>), HeaderError> {
-    let node = literal::parse(text)
-        .map_err(|e| bad("header", format!("cannot be read at byte {}: expected {}", e.at, e.expected)))?;
+    let node = literal::parse(text).map_err(|e| {
+        damaged("header", format!("cannot be read at byte {}, where {} is expected", e.at, e.expected))
+    })?;
     let Value::Dict(pairs) = node.value else {
-        return Err(bad("header", "is no dictionary with descr, fortran_order and shape"));
+        return Err(damaged("header", "is no dictionary with descr, fortran_order and shape"));
     };
     let mut found: [Option<Node<'_>>; 3] = [None, None, None];
     const KEYS: [&str; 3] = ["descr", "fortran_order", "shape"];
     for (key, value) in pairs {
         let name = match key.value {
             Value::Text(name) => name,
-            _ => return Err(bad("header", format!("has a key that is no text: {}", shown(text, &key)))),
+            _ => {
+                return Err(damaged(
+                    "header",
+                    format!("has the key {}, which is no text", shown(text, &key)),
+                ));
+            }
         };
         match KEYS.iter().position(|k| k.as_bytes() == name) {
-            Some(i) if found[i].is_some() => return Err(bad(KEYS[i], "is given twice")),
+            Some(i) if found[i].is_some() => return Err(damaged(KEYS[i], "is given twice")),
             Some(i) => found[i] = Some(value),
             None => {
                 let name = shown(text, &key);
-                return Err(bad("header", format!("has the unknown key {name}: only {KEYS:?} are known")));
+                return Err(damaged(
+                    "header",
+                    format!("has the unknown key {name} beside descr, fortran_order and shape"),
+                ));
             }
         }
     }
     match found {
         [Some(descr), Some(order), Some(shape)] => Ok((descr, order, shape)),
-        [None, ..] => Err(bad("descr", "is missing")),
-        [_, None, _] => Err(bad("fortran_order", "is missing")),
-        _ => Err(bad("shape", "is missing")),
+        [None, ..] => Err(damaged("descr", "is missing")),
+        [_, None, _] => Err(damaged("fortran_order", "is missing")),
+        _ => Err(damaged("shape", "is missing")),
     }
 }
 
@@ -244,23 +261,23 @@ fn extents(text: &[u8], node: &Node<'_>) -> Result<Vec<usize>, HeaderError> {
     let list = match &node.value {
         Value::Tuple(list) => list,
         Value::Int(Some(n)) => {
-            return Err(bad("shape", format!("is the number {n}, expected the tuple ({n},)")));
+            return Err(damaged("shape", format!("is the number {n}, expected the tuple ({n},)")));
         }
-        _ => return Err(bad("shape", format!("is {}, expected a tuple of numbers", shown(text, node)))),
+        _ => return Err(damaged("shape", format!("is {}, expected a tuple of numbers", shown(text, node)))),
     };
     if list.len() > MAX_NDIM {
         return Err(bad("shape", format!("has {} axes, at most {MAX_NDIM} are allowed", list.len())));
     }
     list.iter()
         .map(|extent| match extent.value {
-            Value::Int(Some(n)) if n < 0 => Err(bad("shape", format!("has the negative extent {n}"))),
+            Value::Int(Some(n)) if n < 0 => Err(damaged("shape", format!("has the negative extent {n}"))),
             Value::Int(n) => n.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| {
                 bad(
                     "shape",
                     format!("has the extent {}, which does not fit the address space", shown(text, extent)),
                 )
             }),
-            _ => Err(bad("shape", format!("has an extent that is no number: {}", shown(text, extent)))),
+            _ => Err(damaged("shape", format!("has the extent {}, which is no number", shown(text, extent)))),
         })
         .collect()
 }
@@ -330,6 +347,21 @@ mod tests {
         assert_eq!(parse("(0, 4611686018427387)", 0).data.len(), 0);
         let trailing = parse("(3,)", 17);
         assert_eq!((trailing.data.len(), trailing.trailing_bytes), (12, 5));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_one_sentence_with_advice() {
+        let again = "save the array again, for example with numpy.save";
+        assert_eq!(
+            refused(&file("{'descr': '<f8', 'fortran_order': [[Flase]], 'shape': (2, 3)}", 48)),
+            format!("field 'header' cannot be read at byte 36, where a Python literal is expected: {again}")
+        );
+        for text in
+            ["", "{'descr': '<f8'}", "{'descr': '<f8', 'fortran_order': 0, 'shape': ()}", "(1, 2)", "{1: 2}"]
+        {
+            let message = refused(&file(text, 48));
+            assert!(message.ends_with(again) && message.matches(": ").count() == 1, "{message}");
+        }
     }
 
     #[test]

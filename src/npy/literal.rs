@@ -55,16 +55,12 @@ type Input<'h> = Stateful<LocatingSlice<&'h [u8]>, Limits>;
 pub(super) fn parse(text: &[u8]) -> Result<Node<'_>, BadLiteral> {
     let input = Stateful { input: LocatingSlice::new(text), state: Limits::default() };
     preceded(space, terminated(value, space)).parse(input).map_err(|error| {
-        let expected: Vec<String> = error
-            .inner()
-            .context()
-            .filter_map(|c| match c {
-                StrContext::Expected(e) => Some(e.to_string()),
-                _ => None,
-            })
-            .collect();
-        let expected =
-            if expected.is_empty() { "the end of the header".to_string() } else { expected.join(" or ") };
+        // The innermost comes first; the values around it expected nothing else.
+        let expected = error.inner().context().find_map(|c| match c {
+            StrContext::Expected(e) => Some(e.to_string()),
+            _ => None,
+        });
+        let expected = expected.unwrap_or_else(|| "the end of the header".to_string());
         BadLiteral { at: error.offset(), expected }
     })
 }
@@ -267,7 +263,7 @@ mod tests {
         ] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.at, at, "{text}: {error:?}");
-            assert!(error.expected.contains(what), "{text}: {error:?}");
+            assert_eq!(error.expected, what, "{text}: {error:?}");
         }
     }
 
