@@ -164,3 +164,97 @@ fn a_wrong_command_line_is_exit_code_2() {
     restride(home.path()).args(["tune", "--import", "/nowhere.json"]).assert().code(1);
     restride(home.path()).args(["tune", "--help"]).assert().success();
 }
+
+/// What a profile that cannot be kept says: one sentence that names the file and what to do.
+fn refused(output: &std::process::Output, path: &Path) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains(path.to_str().unwrap()) && message.contains("--profile"), "{message}");
+    assert!(output.stdout.is_empty(), "nothing was measured for nothing");
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_is_said_before_anything_is_measured() {
+    let home = tempfile::tempdir().unwrap();
+    let good = home.path().join("good.json");
+    std::fs::write(&good, planted(home.path()).to_string()).unwrap();
+    std::fs::write(home.path().join("file"), "text").unwrap();
+    std::fs::create_dir(home.path().join("folder")).unwrap();
+    // Through a file, and in place of a folder: not even root can write there.
+    for place in ["file/profile.json", "file/deeper/profile.json", "folder"] {
+        let path = home.path().join(place);
+        for mode in [&["--budget", "3600s"][..], &["--import", good.to_str().unwrap()]] {
+            let output = restride(home.path()).arg("tune").args(mode).arg("--profile").arg(&path).output();
+            refused(&output.unwrap(), &path);
+        }
+        // Whoever only uses profiles goes on without.
+        let mut explain = restride(home.path());
+        let output =
+            explain.args(["explain", "--shape", "3,4", ".T", "--profile"]).arg(&path).output().unwrap();
+        assert!(output.status.success() && !output.stdout.is_empty());
+        assert!(String::from_utf8_lossy(&output.stderr).contains("the defaults are used"));
+    }
+    assert_eq!(std::fs::read_to_string(home.path().join("file")).unwrap(), "text");
+    assert_eq!(std::fs::read_dir(home.path().join("folder")).unwrap().count(), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_without_permission_or_space_leaves_the_old_profile() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = home.path().join("place");
+    std::fs::create_dir(&place).unwrap();
+    let path = place.join("profile.json");
+    let old = planted(home.path()).to_string();
+    std::fs::write(&path, &old).unwrap();
+    std::fs::write(place.join("profile.json.lock"), "").unwrap();
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o555)).unwrap();
+    // Root may write anywhere: the program runs as nobody then, out of a copy that nobody can reach.
+    // SAFETY: geteuid has no arguments and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let program = home.path().join("restride");
+    std::fs::copy(env!("CARGO_BIN_EXE_restride"), &program).unwrap();
+    let run = |mode: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.env_clear().arg("tune").args(mode).arg("--profile").arg(&path);
+        if root {
+            command.uid(65534).gid(65534);
+        }
+        command.output().unwrap()
+    };
+    refused(&run(&["--budget", "3600s"]), &path);
+    refused(&run(&["--reset"]), &path);
+    assert!(run(&["--show"]).status.success());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), old);
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(&place).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["profile.json", "profile.json.lock"]);
+
+    // A limit on the size of files is what a full disk is: the write stops in the middle.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", r#"ulimit -f 0; exec "$1" tune --import "$2" --profile "$2""#, "sh"]);
+    let output = command.arg(&program).arg(&path).output().unwrap();
+    refused(&output, &path);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), old);
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 2);
+}
+
+#[test]
+fn no_home_means_no_profile_and_says_what_to_set() {
+    let bare = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restride"));
+        command.env_clear();
+        command
+    };
+    // A system may know the home folder without the variable; where it does not, the message says so.
+    let output = bare().args(["tune", "--show"]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || message.contains("set HOME"), "{message}");
+    let output = bare().args(["explain", "--shape", "3,4", ".T"]).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty());
+}

@@ -63,6 +63,8 @@ enum Command {
 
 /// Parses the arguments, runs the command, prints its failure.
 pub fn main() -> ExitCode {
+    #[cfg(unix)]
+    crate::machine::interrupt::ignore_file_size_signal();
     let json = std::env::args_os().any(|arg| arg == "--json");
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -87,7 +87,11 @@ pub(crate) fn run(args: Args, profile: Option<&Path>) -> Result<(), Failure> {
     }
     match args.check {
         true => check(&path, &loaded.tuning, args.json),
-        false => search(&path, &key, budget, args.json),
+        false => {
+            // So is a place that cannot be written.
+            Profile::check_writable(&path)?;
+            search(&path, &key, budget, args.json)
+        }
     }
 }
 

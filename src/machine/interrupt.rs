@@ -1,4 +1,4 @@
-//! Ctrl-C as a flag.
+//! Ctrl-C as a flag, and the file size limit as an error.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -15,6 +15,12 @@ pub fn catch(flag: &'static AtomicBool) {
     // SAFETY: the handler only loads and stores atomics, which is allowed in a signal handler, and
     // `action` lives until the call returns.
     unsafe { libc::sigaction(libc::SIGINT, &raw const action, std::ptr::null_mut()) };
+}
+
+/// Makes a file size limit (`ulimit -f`) an error of the write that meets it instead of the program's end.
+pub fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 extern "C" fn on_interrupt(_: libc::c_int) {

@@ -19,7 +19,9 @@ pub const PROFILE_VARIABLE: &str = "RESTRIDE_PROFILE";
 #[non_exhaustive]
 pub enum ProfileError {
     /// The file cannot be read or written.
-    #[error("cannot {what} the profile {path}: {source}")]
+    #[error(
+        "cannot {what} the profile {path}: {source}: name another file with --profile or {PROFILE_VARIABLE}"
+    )]
     Io {
         /// What was tried.
         what: &'static str,
@@ -177,6 +179,20 @@ impl Profile {
         file.write_all(self.text().as_bytes()).map_err(io("write", path))?;
         file.as_file().sync_all().map_err(io("write", path))?;
         file.persist(path).map_err(|error| io("write", path)(error.error))?;
+        Ok(())
+    }
+
+    /// Whether the profile could be written, found out before there is something to lose.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write`].
+    pub fn check_writable(path: &Path) -> Result<(), ProfileError> {
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(broken(path, "is no regular file"));
+        }
+        let _alone = lock(path)?;
+        tempfile::NamedTempFile::new_in(folder(path)?).map_err(io("write", path))?;
         Ok(())
     }
 
