@@ -68,13 +68,13 @@ for folder, _, files in os.walk("reports"):
             seed("records", open(path, "rb").read())
 SEEDS
 
-cargo +nightly fuzz build --fuzz-dir fuzz --features records
+cargo +nightly fuzz build --fuzz-dir fuzz --features records --codegen-units 16
 log=fuzz/target/fuzz.log
 for target in "$@"; do
     printf '== %s, %s s\n' "$target" "$seconds"
     limit=4096
     case $target in records | profiles) limit=16384 ;; esac
-    if ! cargo +nightly fuzz run --fuzz-dir fuzz --features records "$target" -- \
+    if ! cargo +nightly fuzz run --fuzz-dir fuzz --features records --codegen-units 16 "$target" -- \
         -max_total_time="$seconds" -max_len="$limit" -timeout=120 -rss_limit_mb=3000 -print_final_stats=1 >"$log" 2>&1; then
         tail -n 60 "$log"
         exit 1

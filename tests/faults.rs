@@ -1,4 +1,4 @@
-//! What goes wrong around a run of `restride materialize`: nothing is lost, nothing is half-written, and
+//! What goes wrong around a run, of `restride materialize` above all: nothing is lost, nothing is half-written, and
 //! the message says what to do.
 #![cfg(all(feature = "cli", target_os = "linux"))]
 
@@ -341,4 +341,58 @@ fn sixty_four_axes_fit_a_small_stack_and_an_empty_environment() {
     );
     assert!(ran.status.success(), "{}", stderr(&ran));
     assert_eq!(fs::metadata(&output).unwrap().len() % 64, 6561 % 64);
+}
+
+/// Small records and pages, by every command that writes one.
+fn writers(folder: &Path, place: &Path) -> Vec<(Command, PathBuf)> {
+    let record = folder.join("in.json");
+    let text = r#"{"schema": "restride.record/1", "created": "2026-01-01T00:00:00Z", "cases": []}"#;
+    fs::write(&record, text).unwrap();
+    let command = |args: &[&str], target: PathBuf| {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"ulimit -f "$LIMIT"; exec "$0" "$@""#, RESTRIDE]).args(args);
+        command.args(["-o".as_ref(), target.as_os_str()]).current_dir(folder).env("LIMIT", "unlimited");
+        (command, target)
+    };
+    vec![
+        command(&["explore", "--shape", "3,4", ".T"], place.join("page.html")),
+        command(&["report", "in.json"], place.join("report")),
+        command(&["bench", "--preset", "quick"], place.join("record.json")),
+    ]
+}
+
+#[test]
+fn records_and_pages_are_written_whole_or_not_at_all() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "text").unwrap();
+    let place = folder.path().join("place");
+    let said = |ran: &Output| {
+        let message = stderr(ran);
+        assert_eq!(ran.status.code(), Some(1), "{message}");
+        let last = message.lines().last().unwrap();
+        assert!(last.starts_with("restride: ") && !last.contains(".restride-"), "{message}");
+        last.to_owned()
+    };
+    // Through a file, where not even root can write.
+    for (mut command, _) in writers(folder.path(), &folder.path().join("file")) {
+        let message = said(&command.output().unwrap());
+        assert!(message.contains("no folder") || message.contains("its folder does not exist"), "{message}");
+    }
+    // No room for a single byte; what is there stays. (The suite would measure for minutes first.)
+    for (mut command, target) in writers(folder.path(), &place).into_iter().take(2) {
+        fs::create_dir(&place).unwrap();
+        if target.extension().is_some() {
+            fs::write(&target, "old").unwrap();
+        }
+        let message = said(&command.env("LIMIT", "0").output().unwrap());
+        assert!(message.contains("file size limit"), "{message}");
+        if target.extension().is_some() {
+            assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+            assert_eq!(names(&place).len(), 1);
+        } else {
+            assert_eq!(names(&target), [""; 0]);
+        }
+        fs::remove_dir_all(&place).unwrap();
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "text");
 }

@@ -3,6 +3,7 @@
 //! A record is one JSON file, described by the JSON Schema in [`SCHEMA_JSON`]. Whatever a reader does
 //! not know it keeps and writes back, so records pass through older programs unharmed.
 
+use crate::error::words::with_remedy;
 use crate::machine::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -245,7 +246,7 @@ impl Record {
     /// A file that cannot be read, is no record, or is a record of a newer program.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
         let name = path.display().to_string();
-        let io = |source| RecordError::Io { path: name.clone(), what: "read", source };
+        let io = |source| RecordError::Io { path: name.clone(), what: "read", source: with_remedy(source) };
         let file = std::fs::File::open(path).map_err(io)?;
         let mut text = String::new();
         let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(io)?;
@@ -371,11 +372,13 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(dir).map_err(crate::error::words::plain)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    let write = || {
+        let mut file = builder.tempfile_in(dir)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(&target).map_err(|error| error.error).map(drop)
+    };
+    write().map_err(with_remedy)
 }
 
 /// Brings an older record up to this version; refuses what is none or newer.

@@ -9,12 +9,39 @@ pub(crate) fn counted<T: Display + PartialEq + From<u8>>(n: T, noun: &str) -> St
 }
 
 /// An error of the system in its own words: one of a temporary file names that file, which nobody asked for.
+#[cfg(any(test, feature = "instruments", feature = "profile"))]
 pub(crate) fn plain(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|told| told.source()).and_then(|source| source.downcast_ref());
     match inner.and_then(io::Error::raw_os_error) {
         Some(number) => io::Error::from_raw_os_error(number),
         None => error,
     }
+}
+
+/// What helps against an error of the operating system.
+#[cfg(any(feature = "npy", feature = "instruments"))]
+pub(crate) fn remedy(kind: io::ErrorKind) -> &'static str {
+    use io::ErrorKind;
+    match kind {
+        ErrorKind::NotFound => "check the path",
+        ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space or name a target on another disk"
+        }
+        ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f) or name a target on another disk",
+        ErrorKind::ReadOnlyFilesystem => "name a target on a disk that can be written",
+        ErrorKind::OutOfMemory => "raise the address space limit (ulimit -v) or work on a smaller view",
+        ErrorKind::NotADirectory => "check the path: a part of it is no folder",
+        _ => "check the file and its disk",
+    }
+}
+
+/// As [`plain`], with what helps against it.
+#[cfg(feature = "instruments")]
+pub(crate) fn with_remedy(error: io::Error) -> io::Error {
+    let error = plain(error);
+    let kind = error.kind();
+    io::Error::new(kind, format!("{error}; {}", remedy(kind)))
 }
 
 /// The plural of a regular noun.

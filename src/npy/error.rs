@@ -1,6 +1,7 @@
 //! What can go wrong with a file: one sentence that names the file, the field and what to do.
 
 use super::header::HeaderError;
+use crate::error::words::remedy;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,24 +55,6 @@ impl NpyError {
 
     /// An error of the operating system, with the remedy that fits it.
     pub(super) fn io(path: &Path, doing: impl Into<String>, source: io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), doing: doing.into(), remedy: remedy(&source), source }
-    }
-}
-
-/// What helps against an error of the operating system.
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => "check the path",
-        io::ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space or name a target on another disk"
-        }
-        io::ErrorKind::FileTooLarge => {
-            "raise the file size limit (ulimit -f) or name a target on another disk"
-        }
-        io::ErrorKind::ReadOnlyFilesystem => "name a target on a disk that can be written",
-        io::ErrorKind::OutOfMemory => "raise the address space limit (ulimit -v) or work on a smaller view",
-        io::ErrorKind::NotADirectory => "check the path: a part of it is no folder",
-        _ => "check the file and its disk",
+        Self::Io { path: path.to_path_buf(), doing: doing.into(), remedy: remedy(source.kind()), source }
     }
 }

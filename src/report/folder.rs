@@ -4,6 +4,7 @@ use super::data::Data;
 use super::explorer::Views;
 use super::{csv, markdown, page};
 use crate::bench::record::write_beside;
+use crate::error::words::with_remedy;
 use std::path::{Path, PathBuf};
 
 /// What was written.
@@ -77,7 +78,7 @@ pub fn write(
 ) -> Result<Written, String> {
     let fail = |path: &Path, e: std::io::Error| format!("cannot write {}: {e}", path.display());
     check_place(folder)?;
-    std::fs::create_dir_all(folder).map_err(|e| fail(folder, e))?;
+    std::fs::create_dir_all(folder).map_err(|e| fail(folder, with_remedy(e)))?;
     let html = page::html(records, &page::Options { command, baseline, views });
     let page_bytes = html.len();
     let mut files = Vec::new();

@@ -346,6 +346,9 @@ impl Model {
                 })
             }
             Op::AsStrided { shape, strides, offset } => self.as_strided(shape, strides, *offset),
+            // What no shape would take: index lists and masks, and numbers beyond the address space.
+            Op::Refused(restride::Error::Overflow { .. }) => Err("overflow"),
+            Op::Refused(_) => Err("index"),
             other => panic!("the model does not know {other:?}"),
         }
     }
