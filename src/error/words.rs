@@ -1,6 +1,7 @@
 //! Words of messages: numbers beside their nouns (`1 case`, `3 entries`), and what the system says.
 
 use std::fmt::Display;
+#[cfg(any(test, feature = "npy", feature = "instruments", feature = "profile"))]
 use std::io;
 
 /// A number and its noun, in the plural unless the number is 1.
