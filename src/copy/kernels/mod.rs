@@ -62,7 +62,7 @@ pub(crate) fn entry(isa: Isa) -> &'static LevelEntry {
 /// Elements along one edge of the squares that transpose tiles are walked in: one line of them.
 pub(crate) fn square_edge(element: usize) -> usize {
     match element {
-        1 | 2 | 4 | 8 | 16 => 64 / element,
+        ..=16 => 64 / element.next_power_of_two(),
         _ => 8,
     }
 }

@@ -49,7 +49,10 @@ struct Draft {
 /// Plans a fused form with at least one element.
 pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     let read: usize = fused.axes.iter().filter(|a| a.src != 0).map(|a| a.extent).product();
-    let total = context.bytes.saturating_add(read.saturating_mul(fused.element));
+    // What a strided source skips inside a line is read all the same.
+    let step = fused.axes.iter().map(|a| a.src.unsigned_abs()).filter(|&s| s > 0).min().unwrap_or(0);
+    let spread = step.clamp(fused.element, LINE.max(fused.element));
+    let total = context.bytes.saturating_add(read.saturating_mul(spread));
     let streaming = context.streaming.unwrap_or(total >= context.tuning.stream_rows_from_bytes.value);
     let mut draft = Draft {
         axes: fused.axes,
@@ -119,9 +122,7 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     if lead_axis.extent <= FEW && inner.src.unsigned_abs() <= FEW * draft.element {
         return draft.gather_tiled(Strategy::Deinterleave, lead);
     }
-    let from = context.tuning.streaming_from_bytes.of(draft.element);
-    draft.streaming = context.streaming.unwrap_or(total >= from);
-    draft.transpose(lead, context)
+    draft.transpose(lead, context, total)
 }
 
 impl Draft {
@@ -248,7 +249,7 @@ impl Draft {
     }
 
     /// A dense source axis (`lead`) against the dense destination axis.
-    fn transpose(mut self, lead: usize, context: &Context<'_>) -> Piece {
+    fn transpose(mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
         let size = self.element;
         let lead = self.axes.remove(lead);
         let Some(inner) = self.axes.pop() else {
@@ -279,13 +280,17 @@ impl Draft {
         columns.give_back(MAX_STEPS, |axis| self.axes.push(axis));
         let tuning = context.tuning;
         let edge = super::square_edge(size);
-        let direct = !self.streaming || self.on_lines(&rows, &columns, context.misaligned);
+        let on_lines = self.on_lines(&rows, &columns, context.misaligned);
+        let mut from = tuning.streaming_from_bytes.of(size);
+        if !on_lines && size >= 4 && self.slides {
+            // Ordinary stores that straddle lines cost twice as much, so that streaming pays earlier.
+            from = (from / 2).max(from.min(tuning.l2_bytes.value / 2 * 3));
+        }
+        self.streaming = context.streaming.unwrap_or(total >= from);
+        let direct = !self.streaming || on_lines;
         if direct {
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
-            // More source rows at once than this would crowd each other out of the first-level cache.
-            let most = if self.streaming { 64 * size } else { 1 << 10 };
-            let along =
-                if self.streaming { tuning.tile_dst_bytes.of(size).min(most) } else { most }.max(LINE);
+            let along = if self.streaming { tuning.tile_dst_bytes.of(size).max(LINE) } else { 1 << 10 };
             columns.cut((along / size).clamp(edge, MAX_STEPS), edge);
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {

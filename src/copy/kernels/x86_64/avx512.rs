@@ -6,7 +6,7 @@ use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
 use super::slide::low;
-use super::{rows, slide};
+use super::{odd, rows, slide};
 use std::arch::x86_64::*;
 
 pub(in super::super) const ENTRY: LevelEntry = LevelEntry {
@@ -233,7 +233,8 @@ impl Level for Avx512 {
                 4 => vector::transpose::<__m512i, 4>(src, dst, na, rows, b, stream),
                 8 => vector::transpose::<__m512i, 8>(src, dst, na, rows, b, stream),
                 16 => vector::transpose::<__m512i, 16>(src, dst, na, rows, b, stream),
-                _ => odd(src, dst, na, rows, b, size),
+                _ if size < 16 => odd::transpose(src, dst, na, rows, b, size),
+                _ => wide(src, dst, na, rows, b, size),
             }
         }
     }
@@ -250,7 +251,7 @@ impl Level for Avx512 {
 /// # Safety
 /// As [`Level::transpose`].
 #[inline(always)]
-unsafe fn odd(
+unsafe fn wide(
     src: *const u8,
     dst: *mut u8,
     na: usize,
@@ -258,39 +259,16 @@ unsafe fn odd(
     b: &[Step],
     size: usize,
 ) {
-    /// # Safety
-    /// As [`odd`], with `size` at most 16.
-    #[inline(always)]
-    unsafe fn narrow(src: *const u8, dst: *mut u8, b: &[Step], size: usize) {
-        let mask = low(size) as u16;
-        let bytes = b.len() * size;
-        // SAFETY: loads touch `size` bytes; a whole store only where the row goes on that far.
-        unsafe {
-            for (j, step) in b.iter().enumerate() {
-                let v = _mm_maskz_loadu_epi8(mask, src.offset(step.src).cast());
-                let to = dst.add(j * size);
-                if j * size + 16 <= bytes {
-                    _mm_storeu_si128(to.cast(), v);
-                } else {
-                    level::short(to, src.offset(step.src), size);
-                }
-            }
-        }
-    }
     let mask = low(size);
     let bytes = b.len() * size;
     for i in 0..na {
-        // SAFETY: as in `narrow`, with 64 bytes a store.
+        // SAFETY: loads touch `size` bytes; a whole store only where the row goes on that far.
         unsafe {
             let (from, row) = (src.add(i * size), dst.offset(rows(i)));
             if i * size % 64 < size {
                 for step in b {
                     Avx512::prefetch(from.wrapping_offset(step.src).wrapping_add(512));
                 }
-            }
-            if size <= 16 {
-                narrow(from, row, b, size);
-                continue;
             }
             for (j, step) in b.iter().enumerate() {
                 let v = _mm512_maskz_loadu_epi8(mask, from.offset(step.src).cast());

@@ -2,6 +2,7 @@
 
 pub(super) mod avx2;
 pub(super) mod avx512;
+mod odd;
 mod rows;
 mod slide;
 pub(super) mod sse2;
