@@ -45,6 +45,9 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
     let power = |bytes: usize| 1 << side(bytes, size).ilog2();
     let odd = |bytes: usize| side(bytes, size) | 1;
     let square = |n: usize| case(size, &[n, n], ".T");
+    // Inputs of transposes that store past the caches, which is where destination tiles have a say.
+    let stream = tuning.streaming_from_bytes.of(size).clamp(8 << 20, 48 << 20);
+    let (large, larger) = ((3 * stream / 4).max(8 << 20), stream.max(16 << 20));
     let (search, confirm) = match target.group {
         // Destinations around the caches, so that each threshold has a case on either side.
         Group::Streaming => {
@@ -93,46 +96,67 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
                 square(even(l2 / 4)),
                 square(power(8 << 20)),
                 square(even(6 << 20)),
+                square(even(large)),
                 case(size, &[8, even(1 << 20), even(1 << 20)], ".permute(2, 0, 1)"),
             ],
             vec![
                 square(even(l2 / 3)),
                 square(power(16 << 20)),
                 square(even(9 << 20)),
+                square(even(larger)),
                 case(size, &[even(2 << 20), 4, even(2 << 20)], ".T"),
             ],
         ),
         Group::Staged => (
             vec![
                 square(odd(4 << 20)),
-                square(odd(10 << 20)),
+                square(odd(large)),
                 case(size, &[31, odd(200 << 10), odd(200 << 10)], ".permute(0, 2, 1)"),
                 case(size, &[5, 7, odd(120 << 10), odd(120 << 10)], ".T"),
             ],
             vec![
                 square(odd(6 << 20)),
-                square(odd(12 << 20)),
+                square(odd(larger)),
                 case(size, &[17, odd(400 << 10), odd(400 << 10)], ".permute(0, 2, 1)"),
                 case(size, &[7, 3, odd(160 << 10), odd(160 << 10)], ".T"),
             ],
         ),
-        Group::Rows => {
-            let rows = |bytes: usize, row: usize, expr: &str| {
-                let width = row.div_ceil(size);
-                case(size, &[bytes / (width * size), width], expr)
-            };
+        // Rows that are dense on both sides move as bytes, whatever the element; those of other sizes are
+        // reversed or taken with a step.
+        Group::Rows if size == 1 => {
+            let rows = |bytes: usize, row: usize, expr: &str| case(1, &[bytes / row, row], expr);
             (
                 vec![
                     rows(l2 / 4, 192, "[:, 1:]"),
                     rows(6 << 20, 200, "[:, 1:]"),
                     rows(6 << 20, 1000, "[:, 2:]"),
-                    case(size, &[32, 64, 128, 160usize.div_ceil(size)], ".permute(1, 0, 2, 3)"),
+                    case(1, &[32, 64, 128, 160], ".permute(1, 0, 2, 3)"),
                 ],
                 vec![
                     rows(l2 / 3, 256, "[:, 1:]"),
                     rows(8 << 20, 330, "[:, 1:]"),
                     rows(5 << 20, 700, "[:, 3:]"),
-                    case(size, &[48, 32, 128, 256usize.div_ceil(size)], ".permute(2, 1, 0, 3)"),
+                    case(1, &[48, 32, 128, 256], ".permute(2, 1, 0, 3)"),
+                ],
+            )
+        }
+        Group::Rows => {
+            let rows = |bytes: usize, row: usize, expr: &str| {
+                let width = row / size;
+                case(size, &[bytes / (width * size), width], expr)
+            };
+            (
+                vec![
+                    rows(l2 / 4, 192, "[:, ::-1]"),
+                    rows(6 << 20, 256, "[:, ::-1]"),
+                    rows(6 << 20, 960, "[:, ::-1]"),
+                    rows(6 << 20, 640, "[:, ::2]"),
+                ],
+                vec![
+                    rows(l2 / 3, 256, "[:, ::-1]"),
+                    rows(8 << 20, 320, "[:, ::-1]"),
+                    rows(5 << 20, 704, "[:, ::-1]"),
+                    rows(8 << 20, 512, "[:, ::2]"),
                 ],
             )
         }
