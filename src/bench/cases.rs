@@ -32,7 +32,9 @@ pub fn squares() -> Vec<Case> {
     for n in [1024, 4096, 8192] {
         cases.push(square(n, "u8"));
     }
-    cases.push(square(4096, "u16"));
+    for n in [1024, 2048, 4096] {
+        cases.push(square(n, "u16"));
+    }
     cases.push(square(2048, "c128"));
     cases.push(square(2048, "bytes12"));
     cases.push(square(2048, "bytes3"));

@@ -5,7 +5,10 @@
 //! Successive halving then times all of them in turn with the current choice on cases that represent what
 //! the knob decides, drops the slower half, and gives the rest twice the samples. What is left is confirmed
 //! on other cases in reverse order, beside a twin of the current choice: the gain between the two equal
-//! twins is the noise of this machine at this moment, and only a gain above it replaces the current choice.
+//! twins is the noise of this machine at this moment. That is done in several rounds, each on buffers in other
+//! places, because on many machines the pages that a buffer happens to get decide more than a knob does. Only
+//! a gain in every round, above the noise and of at least 3 %, replaces the current choice; of choices that are
+//! equally fast the one that changes the least is taken. So two searches come to the same copies.
 //!
 //! All of that is written over [`Stopwatch`], so that tests run it with a clock of their own.
 

@@ -20,10 +20,12 @@ const FIRST_SAMPLES: usize = 5;
 /// Choices that are confirmed where the fastest fails: a threshold that is best on most cases may lose on
 /// one where the next does not.
 const FINALISTS: usize = 3;
+/// Laps of the choices that are left.
+const LAST_LAPS: usize = 3;
 /// Samples of each choice on each confirming case, in one round.
 const CONFIRM_SAMPLES: usize = 21;
-/// Rounds of a confirmation that is too close to call.
-const MOST_ROUNDS: usize = 4;
+/// Rounds of a confirmation, each on new buffers and each in favour of the winner.
+const ROUNDS: usize = 6;
 
 /// How the search of one target ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +39,7 @@ pub enum Verdict {
     },
     /// Nothing was faster in the search.
     CurrentIsBest,
-    /// The best of the search did not beat the noise.
+    /// The best of the search was not faster in every round, beyond the noise, and by enough to be worth a change.
     NotConfirmed {
         /// Its gain over the confirming cases.
         gain: f64,
@@ -200,7 +202,12 @@ pub fn search(
     // The few that are left at the end are confirmed one after the other, the fastest first.
     while finished {
         let running = [&[0], &rivals[..]].concat();
-        finished = race.lap(&search_cases, &tunings, &running, count, &mut samples)?;
+        // Those take several laps, each on buffers in other places.
+        let laps = if rivals.len() <= FINALISTS { LAST_LAPS } else { 1 };
+        for _ in 0..laps {
+            finished = finished && race.lap(&search_cases, &tunings, &running, count, &mut samples)?;
+            race.watch.forget();
+        }
         // Steps of a percent, so that chance does not order what is equal.
         let rate = |&who: &usize| (speed(&samples[0], &samples[who]).ln() * 100.0).round();
         rivals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(a.cmp(b)));
@@ -299,19 +306,24 @@ fn confirm(
     }
     let tunings = [*winner, *current, *current];
     let mut samples: Samples = vec![vec![Vec::new(); cases.len()]; 3];
-    let (mut gain, mut noise) = (1.0, 1.0);
-    for round in 0..MOST_ROUNDS {
+    let (mut gains, mut noises) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        // Where buffers lie in memory decides as much as some knobs do: each round has new ones.
+        race.watch.forget();
+        let mut round: Samples = vec![vec![Vec::new(); cases.len()]; 3];
         // Reversed: the search ran the current choice first.
-        let finished = race.lap(cases, &tunings, &[0, 2, 1], CONFIRM_SAMPLES, &mut samples)?;
-        if !finished && round == 0 {
+        if !race.lap(cases, &tunings, &[0, 2, 1], CONFIRM_SAMPLES, &mut round)? {
             break;
         }
-        gain = speed(&samples[1], &samples[0]);
-        let twin = speed(&samples[1], &samples[2]);
+        let twin = speed(&round[1], &round[2]);
         // What equal choices differ by, here and by chance.
-        noise = twin.max(1.0 / twin).max(chance(&samples[1], &samples[0]));
-        let sure = gain / noise > LEAST_GAIN || gain * noise < LEAST_GAIN;
-        if sure || !finished {
+        noises.push(twin.max(1.0 / twin).max(chance(&round[1], &round[0])));
+        gains.push(speed(&round[1], &round[0]));
+        for (all, new) in samples.iter_mut().flatten().zip(round.into_iter().flatten()) {
+            all.extend(new);
+        }
+        // One round that does not favour it is enough: the next search would have it by chance.
+        if gains.last().is_some_and(|gain| *gain <= 1.0) {
             break;
         }
     }
@@ -325,11 +337,14 @@ fn confirm(
             &samples[1][k],
         ));
     }
-    if samples.iter().flatten().any(|samples| samples.len() < CONFIRM_SAMPLES) {
+    let noise = middle(&noises);
+    let lowest = gains.iter().copied().fold(f64::INFINITY, f64::min);
+    let gain = (gains.iter().map(|gain| gain.ln()).sum::<f64>() / gains.len().max(1) as f64).exp();
+    if lowest > 1.0 && gains.len() < ROUNDS {
         found.verdict = Verdict::Unfinished;
         return Ok(());
     }
-    if gain < LEAST_GAIN || gain <= noise {
+    if lowest <= 1.0 || gain < LEAST_GAIN || gain <= noise {
         found.verdict = Verdict::NotConfirmed { gain, noise };
         return Ok(());
     }
@@ -346,6 +361,13 @@ fn confirm(
         }
     }
     Ok(())
+}
+
+/// The middle one of some numbers, 1 of none.
+fn middle(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(1.0)
 }
 
 /// Whether a loss on a case shows in two more measurements: one that does not is chance.
