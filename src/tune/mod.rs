@@ -7,7 +7,7 @@
 //! on other cases in reverse order, beside a twin of the current choice: the gain between the two equal
 //! twins is the noise of this machine at this moment. That is done in several rounds, each on buffers in other
 //! places, because on many machines the pages that a buffer happens to get decide more than a knob does. Only
-//! a gain in every round, above the noise and of at least 3 %, replaces the current choice; of choices that are
+//! a gain in all rounds but one, above the noise and of at least 3 %, replaces the current choice; of choices that are
 //! equally fast the one that changes the least is taken. So two searches come to the same copies.
 //!
 //! All of that is written over [`Stopwatch`], so that tests run it with a clock of their own.

@@ -4,6 +4,7 @@ use super::Stopwatch;
 use super::cases::{Case, cases};
 use super::floor::{chance, ratio, speed};
 use super::target::{Choice, Target};
+use crate::bench::stats::Summary;
 use crate::copy::tuning::Tuning;
 use crate::profile::{Measurement, Winner};
 use std::time::Duration;
@@ -24,7 +25,7 @@ const FINALISTS: usize = 3;
 const LAST_LAPS: usize = 3;
 /// Samples of each choice on each confirming case, in one round.
 const CONFIRM_SAMPLES: usize = 21;
-/// Rounds of a confirmation, each on new buffers and each in favour of the winner.
+/// Rounds of a confirmation, each on new buffers and all but one in favour of the winner.
 const ROUNDS: usize = 6;
 
 /// How the search of one target ended.
@@ -39,7 +40,7 @@ pub enum Verdict {
     },
     /// Nothing was faster in the search.
     CurrentIsBest,
-    /// The best of the search was not faster in every round, beyond the noise, and by enough to be worth a change.
+    /// The best of the search was not faster in all rounds but one, beyond the noise, and by enough to be worth a change.
     NotConfirmed {
         /// Its gain over the confirming cases.
         gain: f64,
@@ -322,8 +323,8 @@ fn confirm(
         for (all, new) in samples.iter_mut().flatten().zip(round.into_iter().flatten()) {
             all.extend(new);
         }
-        // One round that does not favour it is enough: the next search would have it by chance.
-        if gains.last().is_some_and(|gain| *gain <= 1.0) {
+        // The next search would have it by chance.
+        if against(&gains) > 1 {
             break;
         }
     }
@@ -338,13 +339,12 @@ fn confirm(
         ));
     }
     let noise = middle(&noises);
-    let lowest = gains.iter().copied().fold(f64::INFINITY, f64::min);
-    let gain = (gains.iter().map(|gain| gain.ln()).sum::<f64>() / gains.len().max(1) as f64).exp();
-    if lowest > 1.0 && gains.len() < ROUNDS {
+    let gain = middle(&gains);
+    if against(&gains) <= 1 && gains.len() < ROUNDS {
         found.verdict = Verdict::Unfinished;
         return Ok(());
     }
-    if lowest <= 1.0 || gain < LEAST_GAIN || gain <= noise {
+    if against(&gains) > 1 || gain < LEAST_GAIN || gain <= noise {
         found.verdict = Verdict::NotConfirmed { gain, noise };
         return Ok(());
     }
@@ -363,11 +363,14 @@ fn confirm(
     Ok(())
 }
 
-/// The middle one of some numbers, 1 of none.
+/// Rounds that do not favour a choice.
+fn against(gains: &[f64]) -> usize {
+    gains.iter().filter(|gain| **gain <= 1.0).count()
+}
+
+/// The median of some numbers, 1 of none.
 fn middle(numbers: &[f64]) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(1.0)
+    Summary::of(numbers).map_or(1.0, |summary| summary.median)
 }
 
 /// Whether a loss on a case shows in two more measurements: one that does not is chance.
