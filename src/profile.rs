@@ -12,7 +12,7 @@ mod file;
 mod key;
 
 pub use entry::{Entry, Measurement, Winner};
-pub use file::{Location, PROFILE_VARIABLE, Profile, ProfileError, SCHEMA};
+pub use file::{Location, Merged, PROFILE_VARIABLE, Profile, ProfileError, SCHEMA};
 pub use key::{Key, KeyCache};
 
 use crate::copy::tuning::Tuning;

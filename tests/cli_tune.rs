@@ -118,6 +118,81 @@ fn a_broken_profile_is_an_error_in_tune_and_a_warning_elsewhere() {
 }
 
 #[test]
+fn a_record_says_which_profile_was_in_force_and_which_tile_it_chose() {
+    let home = tempfile::tempdir().unwrap();
+    let (profile, out) = (home.path().join("mine.json"), home.path().join("r.json"));
+    std::fs::write(&profile, planted(home.path()).to_string()).unwrap();
+    // The tile of the profile, beside those of the sweep.
+    let mut command = restride(home.path());
+    command.args(["bench", "--preset", "quick", "--filter", "tile/f32/2048/1024x256", "-o"]).arg(&out);
+    command.arg("--profile").arg(&profile).assert().success();
+    let record: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let used = &record["environment"]["profile"];
+    assert_eq!((&used["name"], &used["values"]), (&"mine.json".into(), &1.into()));
+    assert_eq!(used["created"], "2026-11-30T20:46:36Z");
+    assert!(!used.to_string().contains(&*home.path().to_string_lossy()), "{used}");
+    let params = &record["cases"][0]["params"];
+    assert_eq!((&params["default"], &params["tuned"]), (&false.into(), &true.into()), "{params}");
+}
+
+#[test]
+fn entries_that_no_machine_can_use_are_named_and_not_taken() {
+    let home = tempfile::tempdir().unwrap();
+    let good = planted(home.path())["entries"][0].clone();
+    let winner = |knob: &str, size: Value, value: Value| serde_json::json!({"knob": knob, "element_bytes": size, "value": value, "replaces": 1, "gain": 1.2, "noise": 1.01});
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut entry = good.clone();
+        change(&mut entry);
+        entry
+    };
+    let import = |entries: Vec<Value>| {
+        let file = home.path().join("in.json");
+        let text = serde_json::json!({"schema": "restride.profile/1", "entries": entries}).to_string();
+        std::fs::write(&file, text).unwrap();
+        let output = restride(home.path()).args(["tune", "--json", "--import"]).arg(&file).output().unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), value, String::from_utf8(output.stderr).unwrap())
+    };
+    for (bad, word) in [
+        (with(&|e| e["key"]["isa"] = "avx1024".into()), "avx1024"),
+        (with(&|e| e["key"]["page_bytes"] = 0.into()), "pages of 0 bytes"),
+        (with(&|e| e["winners"] = vec![winner("warp_bytes", 4.into(), 64.into())].into()), "warp_bytes"),
+        (with(&|e| e["winners"] = vec![winner("tile_src_bytes", 5.into(), 1024.into())].into()), "5 bytes"),
+        (
+            with(&|e| e["winners"] = vec![winner("tile_src_bytes", 4.into(), 3.into())].into()),
+            "tile_src_bytes is 3",
+        ),
+        (with(&|e| e["winners"] = "none".into()), "cannot be read"),
+    ] {
+        let (code, value, say) = import(vec![bad.clone()]);
+        assert_eq!((code, &value["entries"]), (Some(1), &0.into()), "{word}: {value}");
+        assert!(say.contains(word) && say.trim().lines().count() == 1, "{word}: {say}");
+        // Beside a good one it is named, and the good one is taken.
+        let (code, value, _) = import(vec![bad, good.clone()]);
+        assert_eq!((code, &value["entries"]), (Some(0), &1.into()), "{word}: {value}");
+        let reason = value["left_out"][0]["reason"].as_str().unwrap();
+        assert!(
+            reason.contains(word) && value["left_out"][0]["entry"].as_str().unwrap().starts_with("entry 1")
+        );
+    }
+    // One bad value among good ones is a warning; of another version it may mean something.
+    let mixed = with(&|e| {
+        let list = e["winners"].as_array_mut().unwrap();
+        list.push(winner("warp_bytes", 4.into(), 64.into()));
+    });
+    let (code, value, _) = import(vec![mixed.clone()]);
+    assert_eq!(
+        (code, &value["entries"], value["not_used"].as_array().unwrap().len()),
+        (Some(0), &1.into(), 1)
+    );
+    let mut newer = mixed;
+    newer["key"]["version"] = "99.0.0".into();
+    let (code, value, _) = import(vec![newer]);
+    assert_eq!((code, value["not_used"].as_array().unwrap().len()), (Some(0), 0));
+    assert!(value["elsewhere"][0].as_str().unwrap().contains("99.0.0"));
+}
+
+#[test]
 fn two_processes_that_write_at_once_lose_nothing() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("shared.json");

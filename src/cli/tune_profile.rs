@@ -3,7 +3,7 @@
 use super::{Failure, text};
 use crate::copy::tuning::{ELEMENT_SIZES, Knob, Tuning};
 use crate::error::words::counted;
-use crate::profile::{self, Key, Loaded, Location, Profile};
+use crate::profile::{self, Ignored, Key, Loaded, Location, Merged, Profile};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ pub(crate) fn asked() -> Option<&'static Path> {
     ASKED.get().and_then(Option::as_deref)
 }
 
-fn ignored(loaded: &Loaded) -> Vec<Value> {
-    loaded.ignored.iter().map(|i| json!({ "entry": i.entry, "reason": i.reason })).collect()
+fn listed(list: &[Ignored]) -> Vec<Value> {
+    list.iter().map(|i| json!({ "entry": i.entry, "reason": i.reason })).collect()
 }
 
 pub(crate) fn reset(path: &Path, json: bool) -> Result<(), Failure> {
@@ -95,15 +95,41 @@ pub(crate) fn import(path: &Path, from: &Path, json: bool) -> Result<(), Failure
         return Err(Failure::new("profile", format!("there is no file {} to import", from.display())));
     }
     let other = Profile::read(from)?;
-    let unreadable: Vec<String> = other.entries().filter_map(Result::err).collect();
-    let mut count = 0;
-    Profile::update(path, |profile| count = profile.merge(&other))?;
-    let mut out = format!("{count} entries of {} taken into {}\n", from.display(), path.display());
-    for reason in &unreadable {
-        let _ = writeln!(out, "left out: an entry {reason}");
+    let key = Key::host()?;
+    let mut merged = Merged::default();
+    // Nothing is written where there is nothing to take.
+    if other.entries().flatten().any(|entry| entry.check().is_ok()) {
+        Profile::update(path, |profile| merged = profile.merge(&other))?;
+    } else {
+        merged = Profile::default().merge(&other);
     }
-    let value = json!({ "profile": path, "imported": from, "entries": count, "left_out": unreadable });
-    text::print(&if json { text::json_text(&value) } else { out })
+    let count = merged.taken.len();
+    let mut out =
+        format!("{} of {} taken into {}\n", counted(count, "entry"), from.display(), path.display());
+    let elsewhere: Vec<String> = (merged.taken.iter())
+        .filter(|taken| !key.differences(taken).is_empty())
+        .map(|taken| format!("{taken}: {}", key.differences(taken).join("; ")))
+        .collect();
+    for (what, list) in [("left out", &merged.left_out), ("not used", &merged.faults)] {
+        for Ignored { entry, reason } in list {
+            let _ = writeln!(out, "{what}: {entry}: {reason}");
+        }
+    }
+    for entry in &elsewhere {
+        let _ = writeln!(out, "kept for another machine or version: {entry}");
+    }
+    let value = json!({
+        "profile": path, "imported": from, "entries": count, "left_out": listed(&merged.left_out),
+        "not_used": listed(&merged.faults), "elsewhere": elsewhere,
+    });
+    text::print(&if json { text::json_text(&value) } else { out })?;
+    match merged.left_out.first() {
+        Some(first) if count == 0 => Err(Failure::after_result(
+            "profile",
+            format!("nothing of {} can be used: {}: {}", from.display(), first.entry, first.reason),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The values that plans for elements of that many bytes are made with, each with its origin.
@@ -203,7 +229,7 @@ pub(crate) fn show(
             .collect();
         return text::print(&text::json_text(&json!({
             "profile": path, "exists": exists, "key": key, "values": loaded.values,
-            "ignored": ignored(loaded), "entries": entries, "tuning": tuning_json(&loaded.tuning),
+            "ignored": listed(&loaded.ignored), "entries": entries, "tuning": tuning_json(&loaded.tuning),
         })));
     }
     let mut out = match exists {

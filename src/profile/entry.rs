@@ -1,6 +1,7 @@
 //! One entry of a profile: where it holds, what won, and the measurements behind it.
 
 use super::Key;
+use crate::copy::kernels::Isa;
 use crate::copy::tuning::{Knob, Origin, Tuning, Value};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,33 @@ pub struct Entry {
     /// Everything that was measured, winners and losers.
     #[serde(default)]
     pub measurements: Vec<Measurement>,
+}
+
+impl Entry {
+    /// What of the entry no machine can use: its values, a sentence each.
+    ///
+    /// A value that only another version knows is none of them where the entry is of another version.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing of the entry can ever be used.
+    pub fn check(&self) -> Result<Vec<String>, String> {
+        Isa::from_name(&self.key.isa).map_err(|error| format!("is of no SIMD level: {error}"))?;
+        if self.key.page_bytes == 0 || !self.key.page_bytes.is_power_of_two() {
+            return Err(format!("has pages of {} bytes, which no machine has", self.key.page_bytes));
+        }
+        let foreign = self.key.version != env!("CARGO_PKG_VERSION");
+        let mut tuning = Tuning::for_caches(0, 0, 0);
+        let known = |winner: &&Winner| !foreign || Knob::from_name(&winner.knob).is_some();
+        let faults: Vec<String> =
+            self.winners.iter().filter(known).filter_map(|winner| winner.put(&mut tuning).err()).collect();
+        match faults.first() {
+            Some(first) if faults.len() == self.winners.len() => {
+                Err(format!("holds no value to use: {first}"))
+            }
+            _ => Ok(faults),
+        }
+    }
 }
 
 /// A value that replaces a default.

@@ -1,6 +1,7 @@
 //! The file of a profile: where it is, reading it, and changing it safely.
 
 use super::entry::Entry;
+use super::{Ignored, Key};
 use crate::Error;
 use crate::error::words::plain;
 use serde_json::{Map, Value, json};
@@ -80,6 +81,17 @@ impl Location {
     }
 }
 
+/// What [`Profile::merge`] did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Merged {
+    /// What the entries that were taken hold for.
+    pub taken: Vec<Key>,
+    /// Entries that no machine can use, which were not taken.
+    pub left_out: Vec<Ignored>,
+    /// Values that no machine can use, of entries that were taken.
+    pub faults: Vec<Ignored>,
+}
+
 /// The entries of a profile, those of other machines and versions kept as they are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Profile {
@@ -148,9 +160,32 @@ impl Profile {
         self.entries.push(json!(entry));
     }
 
-    /// Adds every entry of another profile that can be read, and says how many.
-    pub fn merge(&mut self, other: &Self) -> usize {
-        other.entries().filter_map(Result::ok).map(|entry| self.insert(&entry)).count()
+    /// Adds those entries of another profile that some machine can use.
+    pub fn merge(&mut self, other: &Self) -> Merged {
+        let mut merged = Merged::default();
+        for (place, entry) in other.entries().enumerate() {
+            let named = |key: String| format!("entry {} ({key})", place + 1);
+            match entry {
+                Err(reason) => {
+                    merged.left_out.push(Ignored { entry: format!("entry {}", place + 1), reason });
+                }
+                Ok(entry) => match entry.check() {
+                    Err(reason) => {
+                        merged.left_out.push(Ignored { entry: named(entry.key.to_string()), reason });
+                    }
+                    Ok(faults) => {
+                        merged.taken.push(entry.key.clone());
+                        merged.faults.extend(
+                            faults
+                                .into_iter()
+                                .map(|reason| Ignored { entry: named(entry.key.to_string()), reason }),
+                        );
+                        self.insert(&entry);
+                    }
+                },
+            }
+        }
+        merged
     }
 
     /// The profile as the text of a file.
