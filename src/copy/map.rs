@@ -264,7 +264,7 @@ impl Job {
         let plans = if self.direct { Vec::new() } else { self.plans(size_of::<S>())? };
         let tiles: usize = counts.iter().product();
         let pointers = &pointers;
-        super::parallel::share(self.threads, tiles, |range| {
+        super::parallel::share(self.threads, tiles, 1, |range| {
             let mut buffers = Staging(MaybeUninit::uninit());
             let mut changed = Changed([0; CHANGED_BYTES]);
             for number in range {

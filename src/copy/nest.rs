@@ -32,15 +32,21 @@ pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
     for piece in plan.pieces() {
         let share = (plan.threads > 1).then(|| piece.shared_loop(plan.threads)).flatten();
         match share {
-            // SAFETY: parts of one loop reach different destination elements (rule L5).
-            Some((split, count)) => super::parallel::share(plan.threads, count, |range| unsafe {
-                run(plan, piece, split, range, buffers);
-            }),
+            Some((split, count)) => {
+                let least = PART_BYTES / (piece.size() / count).max(1);
+                super::parallel::share(plan.threads, count, least, |range| {
+                    // SAFETY: parts of one loop reach different destination elements (rule L5).
+                    unsafe { run(plan, piece, split, range, buffers) }
+                });
+            }
             // SAFETY: the caller's promise.
             None => unsafe { run(plan, piece, usize::MAX, 0..0, buffers) },
         }
     }
 }
+
+/// Destination bytes that one thread takes at a time, at least.
+const PART_BYTES: usize = 256 << 10;
 
 /// Memory for staged rows.
 #[repr(align(64))]

@@ -1,4 +1,5 @@
-//! Several threads for one copy: the iterations of one loop are dealt out in contiguous parts.
+//! Several threads for one copy: the iterations of one loop are dealt out in contiguous parts,
+//! to whoever is free.
 
 use std::ops::Range;
 
@@ -15,32 +16,50 @@ pub(crate) fn default_threads() -> usize {
     1
 }
 
-/// The part of `count` iterations that thread `k` of `threads` takes.
-fn part(k: usize, threads: usize, count: usize) -> Range<usize> {
-    let cut = |k: usize| (k as u128 * count as u128 / threads as u128) as usize;
+/// Part `k` of `parts` of `count` iterations.
+fn part(k: usize, parts: usize, count: usize) -> Range<usize> {
+    let cut = |k: usize| (k as u128 * count as u128 / parts as u128) as usize;
     cut(k)..cut(k + 1)
 }
 
-/// Runs `work` over all of `0..count` in at most `threads` parts, each on its own thread.
+/// Parts are dealt out one by one, so that a thread that is late or held up takes fewer: so many for each thread
+/// at most.
 #[cfg(feature = "parallel")]
-pub(crate) fn share(threads: usize, count: usize, work: impl Fn(Range<usize>) + Sync) {
+const PARTS_PER_THREAD: usize = 8;
+
+/// Runs `work` over all of `0..count` on at most `threads` threads, the calling one among them, in parts of at
+/// least `least` iterations.
+#[cfg(feature = "parallel")]
+pub(crate) fn share(threads: usize, count: usize, least: usize, work: impl Fn(Range<usize>) + Sync) {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     let threads = threads.min(count);
     if threads <= 1 {
         return work(0..count);
     }
-    let work = &work;
-    rayon::scope(|scope| {
-        for k in 1..threads {
-            scope.spawn(move |_| work(part(k, threads, count)));
+    let parts = (count / least.max(1)).clamp(threads, threads.saturating_mul(PARTS_PER_THREAD)).min(count);
+    let next = AtomicUsize::new(0);
+    let body = || {
+        loop {
+            let k = next.fetch_add(1, Ordering::Relaxed);
+            if k >= parts {
+                return;
+            }
+            work(part(k, parts, count));
         }
-        work(part(0, threads, count));
+    };
+    let body = &body;
+    rayon::in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(move |_| body());
+        }
+        body();
     });
 }
 
 /// Runs `work` over all of `0..count`.
 #[cfg(not(feature = "parallel"))]
-pub(crate) fn share(threads: usize, count: usize, work: impl Fn(Range<usize>) + Sync) {
-    let _ = (threads, part(0, 1, count));
+pub(crate) fn share(threads: usize, count: usize, least: usize, work: impl Fn(Range<usize>) + Sync) {
+    let _ = (threads, least, part(0, 1, count));
     work(0..count);
 }
 
@@ -53,7 +72,7 @@ mod tests {
     fn parts_cover_every_iteration_once() {
         for (threads, count) in [(1, 7), (2, 7), (3, 3), (5, 3), (4, 1024), (7, 1)] {
             let seen = Mutex::new(vec![0; count]);
-            share(threads, count, |range| range.for_each(|k| seen.lock().unwrap()[k] += 1));
+            share(threads, count, 1, |range| range.for_each(|k| seen.lock().unwrap()[k] += 1));
             assert!(seen.into_inner().unwrap().iter().all(|&n| n == 1), "{threads} threads, {count}");
         }
     }

@@ -187,7 +187,7 @@ impl Tuning {
                 true => from(l3, l3.bytes),
                 false => from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20)),
             },
-            parallel_from_bytes: preset(2 << 20),
+            parallel_from_bytes: preset(8 << 20),
             tile_src_bytes: BySize::made(|s| {
                 let mut src = tile_src;
                 while src > 4 * LINE && 2 * src * tile_dst / s > l2.bytes {
