@@ -216,6 +216,17 @@ pub(super) trait Level: Sized {
         unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
     }
 
+    /// Takes two to four interleaved rows apart: each source line is read once for all of them. Says whether
+    /// it did; it may always leave them to [`Level::gather`].
+    ///
+    /// # Safety
+    /// As [`super::tile::run`] for a tile of kind gather whose rows are the elements of one dense run in turn.
+    #[inline(always)]
+    unsafe fn planes(t: &Tile<'_>, size: usize) -> bool {
+        let _ = (t, size);
+        false
+    }
+
     /// Writes `n` cells side by side.
     ///
     /// # Safety

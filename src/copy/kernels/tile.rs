@@ -163,7 +163,11 @@ impl<const E: usize> Part for Rows<E> {
         unsafe {
             match t.kind {
                 Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
-                Kind::Gather => rows::<L, _>(t, size, Gather::<E>(t.b_src, size)),
+                Kind::Gather => {
+                if t.staged || !planes(t, size) || !L::planes(t, size) {
+                    rows::<L, _>(t, size, Gather::<E>(t.b_src, size));
+                }
+            }
                 Kind::Interleave => {
                     rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
                 }
@@ -207,6 +211,15 @@ impl<const E: usize> Part for Staged<E> {
         // SAFETY: the caller's promise.
         unsafe { L::transpose_staged::<E>(t, size) }
     }
+}
+
+/// Whether a gather tile takes a few interleaved rows apart, all of them and in order.
+#[inline(always)]
+fn planes(t: &Tile<'_>, size: usize) -> bool {
+    let n = t.a.len();
+    matches!(n, 2..=4)
+        && t.b_src == (n * size) as isize
+        && t.a.iter().enumerate().all(|(c, a)| a.src == (c * size) as isize)
 }
 
 /// For rows that may bypass the caches: where the row after this one (roughly) is read.

@@ -204,6 +204,12 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn planes(t: &tile::Tile<'_>, size: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { rows::planes(t, size) }
+    }
+
+    #[inline(always)]
     unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         // SAFETY: the caller's promise.
         unsafe { rows::cells(cells, dst, src, n, stream) }

@@ -1,6 +1,7 @@
 //! Rows put together by byte permutes: gathers, repeats and interleaves.
 
 use super::super::cells::Cells;
+use super::super::tile::Tile;
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
@@ -351,6 +352,79 @@ unsafe fn gather_to<const N: usize, O: Out>(
             out.finish(v, (n - j) * size);
         } else {
             out.finish(_mm512_setzero_si512(), 0);
+        }
+    }
+}
+
+/// Takes interleaved rows apart, where their elements fill vectors exactly; says whether it did.
+///
+/// # Safety
+/// As [`super::super::level::Level::planes`]; the CPU has the level.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn planes(t: &Tile<'_>, size: usize) -> bool {
+    if !matches!(size, 1 | 2 | 4 | 8 | 16) || t.nb * size < 128 {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match t.a.len() {
+            2 => planes_of::<2>(t, size),
+            3 => planes_of::<3>(t, size),
+            4 => planes_of::<4>(t, size),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// [`planes`] of `N` rows.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn planes_of<const N: usize>(t: &Tile<'_>, size: usize) {
+    // SAFETY: offsets of rows come from the tile.
+    unsafe {
+        let row = |c: usize| t.dst.offset(t.a[c].dst);
+        if t.stream {
+            planes_to::<N, _>(std::array::from_fn(|c| Slide::new(row(c))), t, size);
+        } else {
+            planes_to::<N, _>(std::array::from_fn(|c| Store(row(c))), t, size);
+        }
+    }
+}
+
+/// `N` vectors of the source make one of each row.
+///
+/// # Safety
+/// As [`planes`].
+#[inline(always)]
+unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; N], t: &Tile<'_>, size: usize) {
+    let (each, step) = (64 / size, N * size);
+    // SAFETY: whole vectors are read while there are as many columns left, then masks.
+    unsafe {
+        let picks: [Pick; N] = std::array::from_fn(|c| Pick::evenly(size, (c * size) as i16, step as i16));
+        let mut v = [_mm512_setzero_si512(); 4];
+        let mut from = t.src;
+        for _ in 0..t.nb / each {
+            for (k, v) in v.iter_mut().enumerate().take(N) {
+                _mm_prefetch::<_MM_HINT_T0>(from.wrapping_offset(AHEAD).wrapping_add(64 * k).cast());
+                *v = _mm512_loadu_si512(from.wrapping_add(64 * k).cast());
+            }
+            for (out, pick) in out.iter_mut().zip(&picks) {
+                out.push(pick.from::<N>(v));
+            }
+            from = from.wrapping_add(64 * N);
+        }
+        let left = t.nb % each;
+        if left > 0 {
+            for (k, v) in v.iter_mut().enumerate().take(N) {
+                let mask = low((left * step).saturating_sub(64 * k));
+                *v = _mm512_maskz_loadu_epi8(mask, from.wrapping_add(64 * k).cast());
+            }
+        }
+        for (out, pick) in out.iter_mut().zip(&picks) {
+            out.finish(pick.from::<N>(v), left * size);
         }
     }
 }
