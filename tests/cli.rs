@@ -127,7 +127,7 @@ fn materialize_writes_the_views() {
 
 #[test]
 fn explain_plans_the_public_transposes() {
-    for case in cases("transposes.jsonl") {
+    for case in cases("../../src/bench/transposes.jsonl") {
         let shape = listed(&shape_of(&case));
         let expr = case["expr"].as_str().unwrap();
         let (code, json, stderr) = run(restride().args(["explain", "--shape", &shape, expr, "--json"]));

@@ -132,6 +132,45 @@ fn what_cannot_be_materialized_is_refused_before_anything_happens() {
     assert_eq!(BytesView::new(&bytes, layout, 0).unwrap_err().kind(), "length_mismatch");
 }
 
+/// More than 2^32 elements behind a view; only the pages that are touched need memory.
+#[test]
+fn elements_beyond_two_to_the_32_are_read_and_written_where_they_are() {
+    let (rows, pitch) = (65, (1usize << 26) + 1);
+    assert!(rows * pitch > 1 << 32);
+    let mut data = vec![0u8; rows * pitch];
+    let value = |row: usize, column: usize| (row * 7 + column * 3 + 1) as u8;
+    let columns = 40;
+    for row in 0..rows {
+        for column in 0..columns {
+            data[row * pitch + column * 5] = value(row, column);
+        }
+    }
+    // 65 by 40 elements, spread over all of it; backwards, from its far end.
+    let layout = Layout::row_major(&[rows, pitch]).unwrap().apply("[::-1, :200:5]").unwrap();
+    let expected: Vec<u8> =
+        (0..rows).flat_map(|i| (0..columns).map(move |j| value(rows - 1 - i, j))).collect();
+    for isa in restride::Isa::available() {
+        for streaming in [false, true] {
+            let options = CopyOptions::default().isa(isa).streaming(streaming);
+            let view = View::new(&data, layout.clone()).unwrap();
+            assert_eq!(view.materialize_with(&options).unwrap().as_slice(), expected, "{isa} {streaming}");
+            let turned = view.t().unwrap().materialize_with(&options).unwrap();
+            assert!((0..rows * columns).all(|k| turned[k % columns * rows + k / columns] == expected[k]));
+        }
+    }
+    // And the other way: from dense memory to those places, which nothing else is written beside.
+    let from: Vec<u8> = expected.iter().map(|x| x ^ 0x80).collect();
+    let src = View::new(&from, Layout::row_major(&[rows, columns]).unwrap()).unwrap();
+    restride::copy(&src, &mut ViewMut::new(&mut data, layout).unwrap()).unwrap();
+    for row in 0..rows {
+        let written = &data[row * pitch..][..5 * columns];
+        for (k, &got) in written.iter().enumerate() {
+            let wanted = if k % 5 == 0 { value(row, k / 5) ^ 0x80 } else { 0 };
+            assert_eq!(got, wanted, "row {row}, byte {k}");
+        }
+    }
+}
+
 /// 2.2 GiB twice: asked for by `RESTRIDE_LARGE=1`, said loudly otherwise.
 #[test]
 fn more_than_two_to_the_31_elements() {

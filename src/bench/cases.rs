@@ -103,7 +103,7 @@ pub fn transposes() -> Vec<Case> {
         let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
         Some(case("transposes", &format!("{}{expr}", extents.join("x")), &shape, "f32", expr))
     };
-    include_str!("../../tests/data/transposes.jsonl")
+    include_str!("transposes.jsonl")
         .lines()
         .map(|text| line(text).expect("the list of transposes is well-formed"))
         .collect()

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 /// Tensor transposes of about 200 MB each, as the tests have them.
 fn tensors() -> Result<Vec<Case>, String> {
-    let lines = include_str!("../../../tests/data/transposes.jsonl").lines();
+    let lines = include_str!("../../../src/bench/transposes.jsonl").lines();
     let read = |(number, line): (usize, &str)| {
         let value: serde_json::Value = serde_json::from_str(line).ok()?;
         let extents = value["shape"].as_array()?.iter();
