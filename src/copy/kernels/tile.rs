@@ -164,10 +164,10 @@ impl<const E: usize> Part for Rows<E> {
             match t.kind {
                 Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
                 Kind::Gather => {
-                if t.staged || !planes(t, size) || !L::planes(t, size) {
-                    rows::<L, _>(t, size, Gather::<E>(t.b_src, size));
+                    if t.staged || !planes(t, size) || !L::planes(t, size) {
+                        rows::<L, _>(t, size, Gather::<E>(t.b_src, size));
+                    }
                 }
-            }
                 Kind::Interleave => {
                     rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
                 }
