@@ -14,6 +14,9 @@ const ROW_BYTES: usize = 256 << 10;
 /// Destination rows of this length and more stream without staging: head and tail are a small part.
 const LONG_ROW_BYTES: usize = 1 << 10;
 
+/// Destination rows shorter than this are transposed a line at a time.
+const SHORT_ROW_BYTES: usize = 8 * LINE;
+
 /// A source axis of at most this many elements is deinterleaved, a destination axis interleaved.
 const FEW: usize = 4;
 
@@ -260,7 +263,10 @@ impl Draft {
         let (most_rows, most_columns) = ((4096 / size).max(16), (1024 / size).max(16));
         loop {
             let more_rows = rows.extent() < most_rows;
-            let more_columns = columns.extent() < most_columns;
+            // Whole lines of an axis of their own need no neighbour.
+            let bytes = columns.extent() * size;
+            let lines = bytes >= 2 * LINE && bytes.is_multiple_of(LINE);
+            let more_columns = columns.extent() < most_columns && !lines;
             let rows_first = rows.extent() <= columns.extent();
             let grown = match (more_rows, more_columns) {
                 (true, true) if rows_first => {
@@ -290,7 +296,15 @@ impl Draft {
         let direct = !self.streaming || on_lines;
         if direct {
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
-            let along = if self.streaming { tuning.tile_dst_bytes.of(size).max(LINE) } else { 1 << 10 };
+            // Of short rows a line at a time reads the fewest source rows at once; not where those are short
+            // too and follow each other, so that they are one run.
+            let run = rows.extent() * size;
+            let apart = run >= 4096 || columns.axes().first().is_some_and(|a| a.src.unsigned_abs() > run);
+            let along = match (self.streaming, apart && columns.extent() * size < SHORT_ROW_BYTES) {
+                (true, true) => LINE,
+                (true, false) => tuning.tile_dst_bytes.of(size).max(LINE),
+                (false, _) => 1 << 10,
+            };
             columns.cut((along / size).clamp(edge, MAX_STEPS), edge);
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {
