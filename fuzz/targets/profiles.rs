@@ -66,14 +66,15 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     assert!(ignored.next().is_none());
     assert_eq!((loaded.values, loaded.tuning), (values, tuning));
 
-    // Imported: one entry for each key, the last one that was read.
-    let mut merged = Profile::default();
-    assert_eq!(merged.merge(&profile), readable.len());
-    let kept: Vec<Entry> = merged.entries().map(Result::unwrap).collect();
-    for entry in &readable {
-        assert_eq!(kept.iter().filter(|other| other.key == entry.key).count(), 1);
-        let last = readable.iter().rev().find(|other| other.key == entry.key).unwrap();
-        assert!(kept.contains(last));
+    // Imported: every entry is taken or named, and of each key the last one that was taken stays.
+    let mut imported = Profile::default();
+    let merged = imported.merge(&profile);
+    assert_eq!(merged.taken.len() + merged.left_out.len(), entries.len());
+    assert!(merged.left_out.iter().chain(&merged.faults).all(|ignored| !ignored.reason.is_empty()));
+    let kept: Vec<Entry> = imported.entries().map(Result::unwrap).collect();
+    for taken in &merged.taken {
+        assert_eq!(kept.iter().filter(|entry| entry.key == *taken).count(), 1);
     }
+    assert!(kept.iter().all(|entry| merged.taken.contains(&entry.key) && readable.contains(&entry)));
     Corpus::Keep
 });
