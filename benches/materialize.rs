@@ -2,9 +2,12 @@
 //!
 //! `materialize`: every case of the table, and of the public set of tensor transposes, on one thread into
 //! memory that was written before. The throughput counts the distinct bytes read and the bytes written.
+//! `map`: elements changed on the way, in one pass and as a copy followed by a conversion.
 //! `memcpy`: a plain copy once per size. Ratios between the two are quoted from `restride bench` only,
 //! which takes them in turn.
 
+#[path = "support/maps.rs"]
+mod maps;
 mod support;
 
 use criterion::{BenchmarkId, Throughput};
@@ -48,5 +51,18 @@ fn main() {
         });
     }
     group.finish();
+    for (name, make) in maps::rows() {
+        let mut group = c.benchmark_group(support::group_name("map"));
+        let mut row: Option<maps::Row> = None;
+        group.bench_function(BenchmarkId::new(name, "one pass"), |b| {
+            let row = row.get_or_insert_with(make);
+            b.iter(|| (row.fused)());
+        });
+        group.bench_function(BenchmarkId::new(name, "copy, then convert"), |b| {
+            let row = row.get_or_insert_with(make);
+            b.iter(|| (row.apart)());
+        });
+        group.finish();
+    }
     c.final_summary();
 }

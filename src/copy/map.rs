@@ -20,10 +20,10 @@ use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
 
 /// Bytes of gathered source elements, and of changed elements on their way past the caches.
-const GATHER_BYTES: usize = 16 << 10;
+const GATHER_BYTES: usize = 64 << 10;
 const CHANGED_BYTES: usize = 4 << 10;
 /// Rows of the destination shorter than this do not go past the caches.
-const SHORTEST_STREAMED: usize = 512;
+const SHORTEST_STREAMED: usize = 256;
 
 type Extents = SmallVec<[usize; 6]>;
 
@@ -265,7 +265,7 @@ impl Job {
         let tiles: usize = counts.iter().product();
         let pointers = &pointers;
         super::parallel::share(self.threads, tiles, 1, |range| {
-            let mut buffers = Staging(MaybeUninit::uninit());
+            let mut buffers = Box::<Staging>::new_uninit();
             let mut changed = Changed([0; CHANGED_BYTES]);
             for number in range {
                 let tile = self.locate(number, &counts);
@@ -327,7 +327,7 @@ impl Job {
         tile: &TileAt,
         plans: &[(Extents, Plan)],
         op: &O,
-        gathered: &mut Staging,
+        gathered: &mut MaybeUninit<Staging>,
         changed: &mut Changed,
     ) {
         // Source of the tile's rows: in place, or gathered in the destination's order.
@@ -337,12 +337,11 @@ impl Job {
         if !self.direct
             && let Some((_, plan)) = plans.iter().find(|(shape, _)| *shape == tile.extents)
         {
-            let buffers =
-                Buffers { src: from.cast(), dst: gathered.0.as_mut_ptr().cast(), fill: from.cast() };
+            let buffers = Buffers { src: from.cast(), dst: gathered.as_mut_ptr().cast(), fill: from.cast() };
             // SAFETY: the plan reaches the tile's source elements, and as many in the buffer, which holds
             // `GATHER_BYTES` and is aligned for every element type (64).
             unsafe { nest::execute(plan, buffers) };
-            from = gathered.0.as_ptr().cast();
+            from = gathered.as_ptr().cast();
             strides = crate::layout::row_major_strides(&tile.extents);
         }
         // Rows: the innermost axes that both sides walk as one.
@@ -419,7 +418,9 @@ struct TileAt {
 }
 
 #[repr(align(64))]
-struct Staging(MaybeUninit<[u8; GATHER_BYTES]>);
+struct Staging {
+    _bytes: [u8; GATHER_BYTES],
+}
 
 #[repr(align(64))]
 struct Changed([u8; CHANGED_BYTES]);

@@ -42,7 +42,7 @@ impl<'t> Cells<'t> {
         let own = (high - low) as usize + size;
         let apart = step.unsigned_abs();
         let fit = CELL_BYTES / bytes;
-        let each = if apart == 0 { fit } else { fit.min((CELL_REACH - own) / apart + 1) };
+        let each = (CELL_REACH - own).checked_div(apart).map_or(fit, |more| fit.min(more + 1));
         let below = (each as isize - 1) * step.min(0) + low;
         let mut index = [0; 64];
         let mut b = 0;

@@ -102,7 +102,7 @@ pub(super) fn piece(
     let total = context.bytes.saturating_add(read.saturating_mul(size));
     let streaming = context.streaming.unwrap_or(total >= context.tuning.stream_rows_from_bytes.value);
     let dst_offset = dst.offset().checked_mul(size as isize)?;
-    let lines = (dst_offset.unsigned_abs() + context.misaligned) % LINE == 0
+    let lines = (dst_offset.unsigned_abs() + context.misaligned).is_multiple_of(LINE)
         && row.is_multiple_of(LINE)
         && borders.iter().all(|b| b.before.is_multiple_of(LINE) && b.after.is_multiple_of(LINE));
     let staged = streaming && !lines && row < LONG_ROW_BYTES;

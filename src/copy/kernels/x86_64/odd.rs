@@ -28,7 +28,7 @@ pub(super) unsafe fn transpose(
     unsafe {
         match size {
             ..4 => spread::<4>(src, dst, na, rows, b, size),
-            ..8 => spread::<8>(src, dst, na, rows, b, size),
+            4..8 => spread::<8>(src, dst, na, rows, b, size),
             _ => spread::<16>(src, dst, na, rows, b, size),
         }
     }

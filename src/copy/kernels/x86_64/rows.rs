@@ -489,7 +489,7 @@ unsafe fn cells_of<const N: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const 
                     if bytes == 64 { out.push(v) } else { out.finish(v, bytes) }
                 },
             );
-            if n % cells.each == 0 {
+            if n.is_multiple_of(cells.each) {
                 out.finish(_mm512_setzero_si512(), 0);
             }
             return;
