@@ -7,9 +7,11 @@ use restride::{CopyOptions, Element, Layout, Tensor, View, ViewMut, map_copy_wit
 /// One way of doing it, run again and again over memory that was written before.
 pub type Run = Box<dyn FnMut()>;
 
-/// A conversion: bytes read and written by one pass, and both ways.
+/// Makes a row when its turn comes.
+pub type Make = fn() -> Row;
+
+/// A conversion both ways.
 pub struct Row {
-    pub bytes: usize,
     pub fused: Run,
     pub apart: Run,
 }
@@ -42,7 +44,6 @@ fn of<S: Element, D: Element>(
     let (from, source) = twice(from);
     let view = layout.clone();
     Row {
-        bytes: n * (size_of::<S>() + size_of::<D>()),
         fused: Box::new(move || {
             let src = View::new(from.as_slice(), layout.clone()).expect("the buffer fits the view");
             let mut dst = ViewMut::new(to.as_mut_slice(), target.clone()).expect("a contiguous target");
@@ -68,7 +69,6 @@ fn updating(shape: &[usize], expr: &'static str) -> Row {
     let view = layout.clone();
     let f = |x: f32, y: f32| 2.0 * x + 0.5 * y;
     Row {
-        bytes: 3 * 4 * n,
         fused: Box::new(move || {
             let src = View::new(from.as_slice(), layout.clone()).expect("the buffer fits the view");
             let mut dst = ViewMut::new(to.as_mut_slice(), target.clone()).expect("a contiguous target");
@@ -85,7 +85,7 @@ fn updating(shape: &[usize], expr: &'static str) -> Row {
 }
 
 /// Every row, each made when its turn comes.
-pub fn rows() -> Vec<(&'static str, fn() -> Row)> {
+pub fn rows() -> Vec<(&'static str, Make)> {
     fn byte(k: usize) -> u8 {
         k as u8
     }
