@@ -137,6 +137,7 @@ fn results_of_cargo_bench_become_a_record() {
         .success();
     let record = Record::read(&to).unwrap();
     assert_eq!(record.cases[0].samples, [10.0, 10.0, 11.0]);
+    assert_eq!(record.environment.extra["profile"], "none");
     assert!(error_of(&["bench", "--from-criterion", "/does/not/exist"], 1).contains("/does/not/exist"));
 }
 

@@ -1,4 +1,9 @@
 //! What is tuned together, and which values are worth trying.
+//!
+//! A new knob is a variant of [`Knob`] with its field, name and range. Here it joins the knobs of a group that
+//! decides the same thing, with values for it in the proposals, or gets a group of its own: a variant, its
+//! knobs, name and proposals, a place in [`targets`], and in `cases` the copies that it decides, which may be
+//! those of another group. The compiler names each place.
 
 use crate::copy::tuning::{ELEMENT_SIZES, Knob, Origin, Tuning, Value};
 use std::fmt;

@@ -136,7 +136,7 @@ impl Heat {
                 g data-series=(i) { @for c in cells { (self.draw_cell(c, left + cw * c.column as f64, y_of(i), cw, ch, numbers)) } }
             }
             @for c in &self.cells { @for (i, mark) in c.marks.iter().enumerate() {
-                @let inset = 2.0 + 4.0 * i as f64;
+                @let inset = 1.5 + 3.0 * i as f64;
                 rect class={ "mark " (mark) } x=(round(left + cw * c.column as f64 + inset)) y=(round(y_of(c.row) + inset))
                     width=(round(cw - 2.0 * inset)) height=(round(ch - 2.0 * inset)) {}
             } }
