@@ -292,7 +292,9 @@ fn a_folder_without_permission_or_space_leaves_the_old_profile() {
     // SAFETY: geteuid has no arguments and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     let program = home.path().join("restride");
-    std::fs::copy(env!("CARGO_BIN_EXE_restride"), &program).unwrap();
+    // Copied by another process: one that this process writes may still be open in a child of another test.
+    let copied = std::process::Command::new("cp").arg(env!("CARGO_BIN_EXE_restride")).arg(&program).status();
+    assert!(copied.unwrap().success());
     let run = |mode: &[&str]| {
         let mut command = std::process::Command::new(&program);
         command.env_clear().arg("tune").args(mode).arg("--profile").arg(&path);

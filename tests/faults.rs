@@ -4,7 +4,7 @@
 
 use restride::npy::Header;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -45,6 +45,16 @@ fn copying(input: &Path, output: &Path, hidden: bool) -> Child {
     command.args(["--threads", "1", "--memory", "32M"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     if hidden {
         command.env("RESTRIDE_NAMED_TEMPORARY", "1");
+    }
+    // Whoever runs the tests in the background may have them ignore the interrupt, and so would the child.
+    // SAFETY: signal() may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
     }
     let mut child = command.spawn().unwrap();
     let here = input.parent().unwrap().to_str().unwrap().to_owned();

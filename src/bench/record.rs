@@ -361,7 +361,7 @@ pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    if !dir.is_dir() {
+    if dir.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         let reason = format!("the folder {} does not exist: make it first", dir.display());
         return Err(std::io::Error::new(std::io::ErrorKind::NotFound, reason));
     }

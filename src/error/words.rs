@@ -12,10 +12,10 @@ pub(crate) fn counted<T: Display + PartialEq + From<u8>>(n: T, noun: &str) -> St
 /// An error of the system in its own words: one of a temporary file names that file, which nobody asked for.
 #[cfg(any(test, feature = "instruments", feature = "profile"))]
 pub(crate) fn plain(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|told| told.source()).and_then(|source| source.downcast_ref());
-    match inner.and_then(io::Error::raw_os_error) {
-        Some(number) => io::Error::from_raw_os_error(number),
-        None => error,
+    let text = error.to_string();
+    match (error.raw_os_error(), text.split_once(" at path \"")) {
+        (None, Some((told, _))) => io::Error::new(error.kind(), told.to_owned()),
+        _ => error,
     }
 }
 
@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn the_name_of_a_temporary_file_is_not_told() {
-        let error = tempfile::tempfile_in("/no/such/folder").unwrap_err();
+        let error = tempfile::Builder::new().tempfile_in("/no/such/folder").unwrap_err();
+        assert!(error.to_string().contains("/no/such"), "{error}");
         let told = plain(error);
         assert_eq!(told.kind(), io::ErrorKind::NotFound);
         assert!(!told.to_string().contains("/no/such"), "{told}");
