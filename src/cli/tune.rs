@@ -175,13 +175,21 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
         watch.forget();
         for winner in found.winners() {
             put(&mut tuning, &winner)?;
-            entry.winners.push(winner);
         }
-        entry.measurements.extend(found.measurements.iter().cloned());
         results.push(found);
         if progress::interrupted(stop) {
             break;
         }
+    }
+    for found in &mut results {
+        let pinned = (found.target.group != Group::Threads).then(Pinned::best);
+        tune::confirm_again(&mut watch, found, &tuning, budget)?;
+        drop(pinned);
+        watch.forget();
+    }
+    for found in &results {
+        entry.winners.extend(found.winners());
+        entry.measurements.extend(found.measurements.iter().cloned());
     }
     bar.finish();
     let interrupted = progress::interrupted(stop);

@@ -8,7 +8,8 @@
 //! twins is the noise of this machine at this moment. That is done in several rounds, each on buffers in other
 //! places, because on many machines the pages that a buffer happens to get decide more than a knob does. Only
 //! a gain in all rounds but one, above the noise and of at least 3 %, replaces the current choice; of choices that are
-//! equally fast the one that changes the least is taken. So two searches come to the same copies.
+//! equally fast the one that changes the least is taken. When all targets are through, every winner is
+//! confirmed once more. So two searches come to the same copies.
 //!
 //! All of that is written over [`Stopwatch`], so that tests run it with a clock of their own.
 
@@ -21,7 +22,7 @@ mod target;
 
 pub use cases::{Case, cases};
 pub use check::{Checked, Verdict, check};
-pub use search::{Found, Verdict as SearchVerdict, search};
+pub use search::{Found, Verdict as SearchVerdict, confirm_again, search};
 pub use stopwatch::Real;
 pub use target::{Choice, Group, Target, targets};
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 /// A winner must be at least this much faster, however quiet the machine is: a value that makes no difference
 /// worth having stays what it is, so that two searches agree.
 const LEAST_GAIN: f64 = 1.03;
+/// A gain must be so many powers above the noise.
+const ABOVE_NOISE: f64 = 1.5;
 /// Choices whose speeds differ by less count as equal; the one that changes the least is taken.
 const EQUAL: f64 = 1.02;
 /// A winner may be slower on no confirming case by more than this.
@@ -252,6 +254,31 @@ pub fn search(
     Ok(found)
 }
 
+/// Confirms a winner once more, some time after the search that found it: what else the machine does may favour
+/// a value for seconds. `tuning` holds every winner. Out of time, the first confirmation stands.
+///
+/// # Errors
+///
+/// As [`search`].
+pub fn confirm_again(
+    watch: &mut dyn Stopwatch,
+    found: &mut Found,
+    tuning: &Tuning,
+    deadline: Duration,
+) -> Result<(), crate::Error> {
+    let (Some(best), first @ Verdict::Better { .. }) = (found.best.clone(), found.verdict.clone()) else {
+        return Ok(());
+    };
+    let current = found.target.with(tuning, &found.before)?;
+    let winner = found.target.with(tuning, &best)?;
+    let (_, confirm_cases) = cases(&found.target, &current);
+    confirm(&mut Race { watch, deadline }, found, &confirm_cases, &current, &winner)?;
+    if found.verdict == Verdict::Unfinished {
+        found.verdict = first;
+    }
+    Ok(())
+}
+
 /// How far one choice is from another, in powers of e over its knobs.
 fn change(from: &Choice, to: &Choice) -> f64 {
     let steps = from.0.iter().zip(&to.0).map(|(&a, &b)| (b.max(1) as f64 / a.max(1) as f64).ln().abs());
@@ -344,7 +371,7 @@ fn confirm(
         found.verdict = Verdict::Unfinished;
         return Ok(());
     }
-    if against(&gains) > 1 || gain < LEAST_GAIN || gain <= noise {
+    if against(&gains) > 1 || gain < LEAST_GAIN || gain <= noise.powf(ABOVE_NOISE) {
         found.verdict = Verdict::NotConfirmed { gain, noise };
         return Ok(());
     }

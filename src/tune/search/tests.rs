@@ -176,6 +176,26 @@ fn two_searches_agree_whatever_disturbs_them() {
 }
 
 #[test]
+fn a_winner_of_a_moment_is_dropped_when_it_is_confirmed_again() {
+    let best = [2048, 512];
+    let favoured = std::cell::Cell::new(true);
+    let cost = |_: &Case, choice: &Choice| if choice.0 == best && favoured.get() { 0.8e6 } else { 1e6 };
+    let mut fake = Fake::new(tile(), 0.02, cost);
+    let mut found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
+    assert_eq!(found.winners().len(), 2);
+    let tuned = tile().with(&tuning(), &Choice(best.to_vec())).unwrap();
+    confirm_again(&mut fake, &mut found, &tuned, BUDGET * 2).unwrap();
+    assert_eq!(found.winners().len(), 2);
+    // Out of time: what was confirmed before stands.
+    let now = fake.elapsed();
+    confirm_again(&mut fake, &mut found, &tuned, now).unwrap();
+    assert_eq!(found.winners().len(), 2);
+    favoured.set(false);
+    confirm_again(&mut fake, &mut found, &tuned, BUDGET * 2).unwrap();
+    assert!(matches!(found.verdict, Verdict::NotConfirmed { .. }) && found.winners().is_empty());
+}
+
+#[test]
 fn among_equals_the_smallest_change_wins() {
     let target = Target { group: Group::Streaming, element_bytes: Some(4) };
     let before = target.current(&tuning()).0[0];
