@@ -1,4 +1,4 @@
-//! The second source: what the CPUID instruction says.
+//! The second source: what the CPUID instruction says, which Miri does not run.
 
 use super::topology::CacheLevel;
 
@@ -12,7 +12,7 @@ pub(crate) struct Identity {
     pub brand: Option<String>,
 }
 
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+#[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri)))]
 mod x86 {
     use super::super::topology::{CacheKind, CacheLevel, Source};
     use super::Identity;
@@ -86,24 +86,24 @@ mod x86 {
 
 /// The caches of the CPU that runs this thread; empty where the instruction does not exist.
 pub(crate) fn caches() -> Vec<CacheLevel> {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri)))]
     return x86::caches();
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    #[cfg(not(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri))))]
     Vec::new()
 }
 
 /// The hypervisor's name; `None` where there is none or nothing can be said.
 pub(crate) fn hypervisor() -> Option<String> {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri)))]
     return x86::hypervisor();
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    #[cfg(not(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri))))]
     None
 }
 
 /// Who made the CPU and which one it is.
 pub(crate) fn identity() -> Identity {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri)))]
     return x86::identity();
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    #[cfg(not(all(any(target_arch = "x86", target_arch = "x86_64"), not(miri))))]
     Identity::default()
 }

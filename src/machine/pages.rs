@@ -129,7 +129,8 @@ pub fn advise_no_huge(start: *const u8, len: usize) -> Advice {
     advise(start, len, false)
 }
 
-#[cfg(target_os = "linux")]
+// Miri knows no such call.
+#[cfg(all(target_os = "linux", not(miri)))]
 fn advise(start: *const u8, len: usize, huge: bool) -> Advice {
     let page = Pages::host().page_bytes;
     let skip = start.align_offset(page);
@@ -147,7 +148,7 @@ fn advise(start: *const u8, len: usize, huge: bool) -> Advice {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn advise(_start: *const u8, _len: usize, _huge: bool) -> Advice {
     Advice::Unsupported
 }
