@@ -6,7 +6,7 @@ use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
 use super::slide::low;
-use super::{odd, rows, slide};
+use super::{odd, rows, slide, weave};
 use std::arch::x86_64::*;
 
 pub(in super::super) const ENTRY: LevelEntry = LevelEntry {
@@ -196,7 +196,7 @@ impl Level for Avx512 {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            match rows::interleave(dst, src, n, (channels, channel), size, stream) {
+            match weave::interleave(dst, src, n, (channels, channel), size, stream) {
                 Some(()) => {}
                 None => level::interleave::<E>(dst, src, n, channels, channel, size),
             }
@@ -212,7 +212,7 @@ impl Level for Avx512 {
     #[inline(always)]
     unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         // SAFETY: the caller's promise.
-        unsafe { rows::cells(cells, dst, src, n, stream) }
+        unsafe { weave::cells(cells, dst, src, n, stream) }
     }
 
     #[inline(always)]

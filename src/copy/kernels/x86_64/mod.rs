@@ -3,6 +3,8 @@
 pub(super) mod avx2;
 pub(super) mod avx512;
 mod odd;
+mod pick;
 mod rows;
 mod slide;
 pub(super) mod sse2;
+mod weave;
