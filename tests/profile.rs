@@ -213,3 +213,15 @@ fn imports_take_what_can_be_read() {
     assert_eq!(profile.entries().count(), 2);
     assert_eq!(profile.over(base(), &host()).values, 1);
 }
+
+#[test]
+fn unknown_fields_keep_their_order_however_often_a_file_is_written() {
+    let fields = r#""a": {"x": 1}, "b": [2.5, {"y": null}], "c": "text""#;
+    let text = format!(r#"{{{fields}, "schema": "{SCHEMA}", "entries": [17], "d": 4, "e": 5, "f": 6}}"#);
+    let parse = |text: &str| Profile::parse(text, Path::new("input")).unwrap();
+    let once = parse(&text).text();
+    assert_eq!(parse(&once).text(), once);
+    let places: Vec<usize> =
+        ["a", "b", "c", "d", "e", "f"].map(|f| once.find(&format!("\"{f}\":")).unwrap()).into();
+    assert!(places.is_sorted(), "{once}");
+}

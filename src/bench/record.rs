@@ -405,7 +405,7 @@ fn upgrade(value: &mut Value, origin: &str) -> Result<(), RecordError> {
 fn upgrade_0(record: &mut Map<String, Value>) {
     for case in record.get_mut("cases").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(case) = case.as_object_mut() else { continue };
-        if let Some(samples) = case.remove("samples_ns") {
+        if let Some(samples) = case.shift_remove("samples_ns") {
             case.insert("samples".to_owned(), samples);
         }
         case.entry("unit").or_insert_with(|| Value::from("ns"));

@@ -130,14 +130,14 @@ impl Profile {
             Ok(_) => return Err(broken("is no JSON object".into())),
             Err(error) => return Err(broken(format!("is no JSON ({error})"))),
         };
-        match rest.remove("schema") {
+        match rest.shift_remove("schema") {
             Some(Value::String(schema)) if schema == SCHEMA => {}
             Some(other) => {
                 return Err(broken(format!("has schema {other}, and this version reads {SCHEMA:?}")));
             }
             None => return Err(broken("has no schema".into())),
         }
-        match rest.remove("entries") {
+        match rest.shift_remove("entries") {
             Some(Value::Array(entries)) => Ok(Self { entries, rest }),
             Some(_) => Err(broken("has entries that are no list".into())),
             None => Err(broken("has no entries".into())),
