@@ -54,10 +54,10 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
             let ladder =
                 |quarters: &[usize]| quarters.iter().map(|&q| square(even(q * l2 / 4))).collect::<Vec<_>>();
             let half = tuning.l3_bytes.value.clamp(l2, 64 << 20) / 2;
-            let mut search = ladder(&[2, 4, 6, 10, 16, 24]);
+            let mut search = ladder(&[2, 4, 6, 10, 16, 24, 32]);
             search.push(square(even(half)));
             // Each between the same thresholds as its neighbour above.
-            let mut confirm = ladder(&[3, 5, 8, 12, 18, 28]);
+            let mut confirm = ladder(&[3, 5, 8, 12, 18, 28, 40]);
             confirm.push(case(size, &[4, even(l2 / 2), even(l2 / 2)], ".mT"));
             (search, confirm)
         }

@@ -334,7 +334,7 @@ fn confirm(
     }
     let tunings = [*winner, *current, *current];
     let mut samples: Samples = vec![vec![Vec::new(); cases.len()]; 3];
-    let (mut gains, mut noises) = (Vec::new(), Vec::new());
+    let (mut gains, mut twins) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         // Where buffers lie in memory decides as much as some knobs do: each round has new ones.
         race.watch.forget();
@@ -344,8 +344,7 @@ fn confirm(
             break;
         }
         let twin = speed(&round[1], &round[2]);
-        // What equal choices differ by, here and by chance.
-        noises.push(twin.max(1.0 / twin).max(chance(&round[1], &round[0])));
+        twins.push(twin.max(1.0 / twin));
         gains.push(speed(&round[1], &round[0]));
         for (all, new) in samples.iter_mut().flatten().zip(round.into_iter().flatten()) {
             all.extend(new);
@@ -365,7 +364,8 @@ fn confirm(
             &samples[1][k],
         ));
     }
-    let noise = middle(&noises);
+    // What equal choices differ by, in a round and by chance.
+    let noise = middle(&twins).max(chance(&samples[1], &samples[0]));
     let gain = middle(&gains);
     if against(&gains) <= 1 && gains.len() < ROUNDS {
         found.verdict = Verdict::Unfinished;
