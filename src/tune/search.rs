@@ -125,16 +125,32 @@ impl Race<'_> {
         samples: &mut Samples,
     ) -> Result<bool, crate::Error> {
         for (k, case) in cases.iter().enumerate() {
-            for lap in 0..count {
-                // Every other lap runs the other way round: what one leaves behind hits all alike.
-                for step in 0..running.len() {
-                    if self.over() {
-                        return Ok(false);
-                    }
-                    let at = if lap % 2 == 0 { step } else { running.len() - 1 - step };
-                    let who = running[at];
-                    samples[who][k].push(self.watch.sample(case, &tunings[who])?);
+            if !self.turns(case, k, tunings, running, count, samples)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for the case of one place.
+    fn turns(
+        &mut self,
+        case: &Case,
+        place: usize,
+        tunings: &[Tuning],
+        running: &[usize],
+        count: usize,
+        samples: &mut Samples,
+    ) -> Result<bool, crate::Error> {
+        for lap in 0..count {
+            // Every other lap runs the other way round: what one leaves behind hits all alike.
+            for step in 0..running.len() {
+                if self.over() {
+                    return Ok(false);
                 }
+                let at = if lap % 2 == 0 { step } else { running.len() - 1 - step };
+                let who = running[at];
+                samples[who][place].push(self.watch.sample(case, &tunings[who])?);
             }
         }
         Ok(true)
@@ -164,6 +180,8 @@ pub fn search(
     };
     // The current choice is number 0.
     let (mut choices, mut tunings) = (vec![before.clone()], vec![*tuning]);
+    // Whether a choice plans a case otherwise than the current one: only that is timed.
+    let mut telling = vec![vec![false; search_cases.len()]];
     let mut proposals = target.proposals(tuning);
     proposals.sort_by(|a, b| change(&before, a).total_cmp(&change(&before, b)));
     for choice in proposals {
@@ -172,23 +190,24 @@ pub fn search(
         if same_plans(watch, &search_cases, &tunings[1..], &with)? {
             continue;
         }
-        let mut differs = false;
+        let mut differs = vec![false; search_cases.len()];
         let mut right = true;
-        for case in &search_cases {
+        for (k, case) in search_cases.iter().enumerate() {
             if watch.stopped() || watch.elapsed() >= deadline {
                 return Ok(found);
             }
             if watch.same_plan(case, tuning, &with)? {
                 continue;
             }
-            differs = true;
+            differs[k] = true;
             if !watch.right(case, &with)? {
                 found.wrong.push((choice.clone(), case.name.clone()));
                 right = false;
                 break;
             }
         }
-        if differs && right {
+        if differs.contains(&true) && right {
+            telling.push(differs);
             choices.push(choice);
             tunings.push(with);
         }
@@ -208,11 +227,18 @@ pub fn search(
         // Those take several laps, each on buffers in other places.
         let laps = if rivals.len() <= FINALISTS { LAST_LAPS } else { 1 };
         for _ in 0..laps {
-            finished = finished && race.lap(&search_cases, &tunings, &running, count, &mut samples)?;
+            for (k, case) in search_cases.iter().enumerate() {
+                let runs = |who: &usize| match who {
+                    0 => rivals.iter().any(|&rival| telling[rival][k]),
+                    &who => telling[who][k],
+                };
+                let running: Vec<usize> = running.iter().copied().filter(runs).collect();
+                finished = finished && race.turns(case, k, &tunings, &running, count, &mut samples)?;
+            }
             race.watch.forget();
         }
         // Steps of a percent, so that chance does not order what is equal.
-        let rate = |&who: &usize| (speed(&samples[0], &samples[who]).ln() * 100.0).round();
+        let rate = |&who: &usize| (gain(&samples, who) * 100.0).round();
         rivals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(a.cmp(b)));
         if rivals.len() <= FINALISTS {
             break;
@@ -221,7 +247,7 @@ pub fn search(
         count *= 2;
     }
     for who in 1..choices.len() {
-        for (k, case) in search_cases.iter().enumerate() {
+        for (k, case) in search_cases.iter().enumerate().filter(|(k, _)| telling[who][*k]) {
             found.measurements.push(measurement(
                 &target,
                 &choices[who],
@@ -235,11 +261,11 @@ pub fn search(
     if !finished {
         return Ok(found);
     }
-    rivals.retain(|&who| speed(&samples[0], &samples[who]) > 1.0);
+    rivals.retain(|&who| gain(&samples, who) > 0.0);
     // As fast as the fastest: the smallest change first, which is the order of the choices.
     if let Some(&fastest) = rivals.first() {
         rivals.sort_by_key(|&who| {
-            let equal = speed(&samples[who], &samples[fastest]) < EQUAL;
+            let equal = gain(&samples, fastest) - gain(&samples, who) < EQUAL.ln();
             if equal { (0, who) } else { (1, 0) }
         });
     }
@@ -277,6 +303,14 @@ pub fn confirm_again(
         found.verdict = first;
     }
     Ok(())
+}
+
+/// How much faster a choice is than the current one, as a logarithm, in the mean over all cases; those that
+/// both plan alike have no samples and count as equal.
+fn gain(samples: &Samples, who: usize) -> f64 {
+    let pairs = samples[0].iter().zip(&samples[who]);
+    let gained: f64 = pairs.filter_map(|(current, own)| Some(ratio(current, own)?.ln())).sum();
+    gained / samples[0].len().max(1) as f64
 }
 
 /// How far one choice is from another, in powers of e over its knobs.
