@@ -135,15 +135,18 @@ pub(super) unsafe fn transpose<V: Vector, const E: usize>(
         let squares = na / edge;
         let burst = na > 1 && (rows(1) - rows(0)).unsigned_abs().is_multiple_of(CROWDED_PITCH);
         let most = if burst { BURST } else { 1 } * edge;
+        // One for both: without optimisation each would have a place of its own on the stack.
+        let mut memory = MaybeUninit::<Runs>::uninit();
+        let memory = memory.as_mut_ptr();
         for j in (0..whole_b).step_by(most) {
             let some = &b[j..whole_b.min(j + most)];
             // SAFETY: whole squares of rows and columns j.. lie in the tile.
             unsafe {
                 let to = dst.add(j * E);
                 if burst {
-                    runs::<V, E, BURST, 256>(src, to, squares, &rows, some, stream);
+                    runs::<V, E, BURST, 256>(src, to, squares, &rows, some, stream, memory);
                 } else {
-                    runs::<V, E, 1, 512>(src, to, squares, &rows, some, stream);
+                    runs::<V, E, 1, 512>(src, to, squares, &rows, some, stream, memory);
                 }
             }
         }
@@ -319,7 +322,8 @@ struct Runs {
 /// lines at a time: where their pitch is a power of two, single lines all fall into one set.
 ///
 /// # Safety
-/// As [`transpose`], for `squares` whole squares of the columns `b`, whole lines of them, at most `BLOCKS`.
+/// As [`transpose`], for `squares` whole squares of the columns `b`, whole lines of them, at most `BLOCKS`;
+/// `memory` is writable.
 #[inline(always)]
 unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const RUN: usize>(
     src: *const u8,
@@ -328,15 +332,13 @@ unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const RUN: usize>
     rows: impl Fn(usize) -> isize,
     b: &[Step],
     stream: bool,
+    memory: *mut Runs,
 ) {
     let (group, edge) = (16 / E, 64 / E);
     let blocks = b.len() / edge;
-    let mut memory = MaybeUninit::<Runs>::uninit();
     // SAFETY: fields of memory that is there, not read before it is written.
-    let (packed, made) = unsafe {
-        let memory = memory.as_mut_ptr();
-        ((&raw mut (*memory).packed).cast::<u8>(), (&raw mut (*memory).made).cast::<u8>())
-    };
+    let (packed, made) =
+        unsafe { ((&raw mut (*memory).packed).cast::<u8>(), (&raw mut (*memory).made).cast::<u8>()) };
     let mut first = 0;
     while first < squares {
         let n = (RUN / 64).min(squares - first);

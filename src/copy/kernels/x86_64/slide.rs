@@ -134,7 +134,7 @@ pub(super) unsafe fn transpose<const E: usize>(t: &Tile<'_>, size: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         if t.nb * size < SLIDE_BYTES {
-            return stage::transpose::<Avx512, E>(t, size);
+            return staged::<E>(t, size);
         }
         match E {
             1 => slide::<1>(t),
@@ -142,9 +142,19 @@ pub(super) unsafe fn transpose<const E: usize>(t: &Tile<'_>, size: usize) {
             4 => slide::<4>(t),
             8 => slide::<8>(t),
             16 => slide::<16>(t),
-            _ => stage::transpose::<Avx512, E>(t, size),
+            _ => staged::<E>(t, size),
         }
     }
+}
+
+/// Through staging memory, in a frame of its own.
+///
+/// # Safety
+/// As [`transpose`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn staged<const E: usize>(t: &Tile<'_>, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { stage::transpose::<Avx512, E>(t, size) }
 }
 
 /// # Safety
