@@ -220,22 +220,28 @@ fn summary(record: &Record, path: Option<&Path>) -> String {
         &rows,
     ));
     out.push('\n');
-    for sentence in &record.environment.noise {
-        out.push_str(&format!("noisy: {sentence}\n"));
-    }
     if let Some(seconds) = record.environment.seconds {
         out.push_str(&format!("{} in {seconds:.0} s\n", counted(record.cases.len(), "case")));
     }
-    if let Some(left_out) = record.environment.extra.get("left_out").and_then(|list| list.as_array()) {
-        out.push_str(&format!(
-            "left out: {}, the first is {}\n",
-            counted(left_out.len(), "job"),
-            left_out[0]
-        ));
-    }
+    out.push_str(&shortfalls(record));
     match path {
         Some(path) => out.push_str(&format!("record: {}\n", path.display())),
         None => out.push_str("not kept: -o RECORD.json writes the record\n"),
+    }
+    out
+}
+
+/// What made a run noisy, and what it left out: a line each.
+pub(super) fn shortfalls(record: &Record) -> String {
+    let mut out = String::new();
+    for sentence in &record.environment.noise {
+        out.push_str(&format!("noisy: {sentence}\n"));
+    }
+    let left_out = record.environment.extra.get("left_out").and_then(|list| list.as_array());
+    if let Some([first, ..]) = left_out.map(Vec::as_slice) {
+        let first = first.as_str().unwrap_or_default();
+        let count = counted(left_out.map_or(0, Vec::len), "job");
+        out.push_str(&format!("left out: {count}, the first is {first}\n"));
     }
     out
 }

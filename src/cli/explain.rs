@@ -63,7 +63,10 @@ struct Subject {
 fn subject(args: &Args) -> Result<(Subject, String), Failure> {
     if let Some(shape) = &args.shape {
         if args.second.is_some() {
-            return Err(Failure::usage("usage", "with --shape give only the expression, no file"));
+            return Err(Failure::usage(
+                "usage",
+                "with --shape give only the expression, no file: write extents with commas, as in --shape 3,4, and an expression with spaces in quotes",
+            ));
         }
         let shape = read_shape(shape)?;
         let dtype = args.dtype.as_deref().map_or(Ok(Dtype::F32), read_dtype)?;

@@ -49,7 +49,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let preset = super::bench_suite::read_preset(args.preset.as_deref())?;
     let mut records = args.records.iter().map(|p| read(p)).collect::<Result<Vec<_>, _>>()?;
     let baseline = args.baseline.as_deref().map(read).transpose()?;
-    let mut stopped = None;
+    let (mut stopped, mut shortfalls) = (None, String::new());
     if records.is_empty() {
         if let Some(folder) = &args.output {
             check_folder(folder)?;
@@ -63,6 +63,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         }
         stopped =
             record.environment.interrupted.then(|| (record.environment.extra["jobs_done"].clone(), total));
+        shortfalls = super::bench_suite::shortfalls(&record);
         records.push(Data::fresh(record).map_err(|e| Failure::new("record", e))?);
     }
     Data::tell_apart(&mut records);
@@ -71,6 +72,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let command = command_line(std::env::args());
     let done = write(&folder, &records, baseline.as_ref(), &command, Some(&views))
         .map_err(|e| Failure::new("io", e))?;
+    super::text::print(&shortfalls)?;
     super::text::print(&format!(
         "{}: {} KiB, beside it {}\n",
         done.folder.join("report.html").display(),

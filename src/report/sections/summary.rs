@@ -109,6 +109,17 @@ fn validity(d: &Data, out: &mut Vec<Finding>) {
             "Run it again to the end.",
         ));
     }
+    let left_out = d.environment()["left_out"].as_array().map_or(&[][..], Vec::as_slice);
+    let late = left_out.iter().filter(|job| job.as_str().is_some_and(|job| job.ends_with("the time was up")));
+    match late.count() {
+        0 => {}
+        n => out.push(finding(
+            Tone::Watch,
+            "The time was up",
+            format!("{} of this run had no time left, so that sections below lack cases.", counted(n, "job")),
+            "Run it again while the machine does nothing else, or give it longer with --preset default.",
+        )),
+    }
     let failed: Vec<String> =
         d.cases.iter().filter(|c| c.params["verified"] == false).map(Case::name).collect();
     if !failed.is_empty() {
