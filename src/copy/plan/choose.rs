@@ -139,7 +139,8 @@ impl Draft {
     /// elements lie close together on both sides.
     fn take_cell(&mut self) -> Option<Axis> {
         let (mut bytes, mut reach, mut taken) = (self.element, self.element, 0);
-        for axis in self.axes.iter().rev() {
+        // The outermost axis is left for the columns.
+        for axis in self.axes.iter().skip(1).rev() {
             if axis.dst != bytes as isize || bytes.saturating_mul(axis.extent) > CELL_BYTES {
                 break;
             }
@@ -288,7 +289,8 @@ impl Draft {
         let edge = super::square_edge(size);
         let on_lines = self.on_lines(&rows, &columns, context.misaligned);
         let mut from = tuning.streaming_from_bytes.of(size);
-        if !on_lines && size >= 4 && self.slides {
+        let halves = (columns.extent() * size).is_multiple_of(LINE / 2);
+        if !on_lines && !halves && size >= 4 && self.slides {
             // Ordinary stores that straddle lines cost twice as much, so that streaming pays earlier.
             from = (from / 2).max(from.min(tuning.l2_bytes.value / 2 * 3));
         }

@@ -14,24 +14,10 @@ pub(super) struct Pick {
 }
 
 impl Pick {
-    /// `index(b)` is where byte `b` comes from, counted over the concatenated vectors (below 256).
-    ///
-    /// # Safety
-    /// The CPU has the level, here and below.
-    #[inline(always)]
-    pub(super) unsafe fn new(index: impl Fn(usize) -> usize) -> Self {
-        let mut bytes = [0u8; 64];
-        for (b, byte) in bytes.iter_mut().enumerate() {
-            *byte = index(b) as u8;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { Self::of(&bytes) }
-    }
-
     /// Elements of `size` bytes (a power of two), the first at `first`, the others `step` bytes apart.
     ///
     /// # Safety
-    /// See [`Pick::new`].
+    /// The CPU has the level, here and below.
     #[inline(always)]
     pub(super) unsafe fn evenly(size: usize, first: i16, step: i16) -> Self {
         const COUNT: [i16; 32] = {
@@ -63,7 +49,7 @@ impl Pick {
     /// [`Pick::evenly`] for elements of any size, as many as fit a vector.
     ///
     /// # Safety
-    /// See [`Pick::new`].
+    /// See [`Pick::evenly`].
     #[inline(always)]
     pub(super) unsafe fn cells(size: usize, first: isize, step: isize) -> Self {
         let mut index = [0u8; 64];
@@ -79,7 +65,7 @@ impl Pick {
     }
 
     /// # Safety
-    /// See [`Pick::new`].
+    /// See [`Pick::evenly`].
     #[inline(always)]
     pub(super) unsafe fn of(bytes: &[u8; 64]) -> Self {
         // SAFETY: 64 readable bytes.
@@ -92,7 +78,7 @@ impl Pick {
     /// Picks from the first `N` vectors.
     ///
     /// # Safety
-    /// See [`Pick::new`].
+    /// See [`Pick::evenly`].
     #[inline(always)]
     pub(super) unsafe fn from<const N: usize>(&self, v: [__m512i; 4]) -> __m512i {
         // SAFETY: register to register.

@@ -20,10 +20,12 @@ pub(super) unsafe fn gather(
     stream: bool,
 ) -> Option<()> {
     let span = (64 / size - 1) * stride.unsigned_abs() + size;
+    // As many loads as elements: one by one is as good, and starts at once.
+    let wide = !stream && size >= 16 && span.div_ceil(64) * size >= 48;
     // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
     unsafe {
         match span {
-            _ if n < 4 => return None,
+            _ if n < 4 || wide => return None,
             0..=64 => gather_within::<1>(dst, src, n, stride, size, stream),
             65..=128 => gather_within::<2>(dst, src, n, stride, size, stream),
             129..=192 => gather_within::<3>(dst, src, n, stride, size, stream),
@@ -72,7 +74,7 @@ struct Window<const N: usize> {
 
 impl<const N: usize> Window<N> {
     /// # Safety
-    /// See [`Pick::new`].
+    /// See [`Pick::evenly`].
     #[inline(always)]
     unsafe fn new(stride: isize, size: usize, stream: bool) -> Self {
         let (gap, down) = (stride.unsigned_abs(), stride < 0);

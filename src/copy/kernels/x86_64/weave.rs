@@ -163,14 +163,17 @@ unsafe fn interleave_to<const N: usize, O: Out>(
     let (unit, each) = (N * size, 64 / size);
     // SAFETY: whole vectors are read while each row has as much left, then a mask.
     unsafe {
-        let pick = |line: usize| {
-            Pick::new(|b| {
-                let at = 64 * line + b;
-                let (k, c, e) = (at / unit, at % unit / size, at % size);
-                c * 64 + k * size + e
-            })
-        };
-        let picks = [pick(0), pick(1), pick(2 % N), pick(3 % N)];
+        // Divisions would cost more than a short row.
+        let (mut index, mut b) = ([[0u8; 64]; 4], 0);
+        for k in 0..each {
+            for c in 0..N {
+                for e in 0..size {
+                    index[b / 64][b % 64] = (c * 64 + k * size + e) as u8;
+                    b += 1;
+                }
+            }
+        }
+        let picks = [Pick::of(&index[0]), Pick::of(&index[1]), Pick::of(&index[2]), Pick::of(&index[3])];
         let mut v = [_mm512_setzero_si512(); 4];
         let mut j = 0;
         while j + each <= n {
@@ -217,10 +220,16 @@ unsafe fn interleave_odd<const N: usize>(
     // SAFETY: masked loads touch only what each row has left; a whole store only where the row goes on
     // for 64 bytes.
     unsafe {
-        let pick = Pick::new(|b| {
-            let (k, c, e) = (b / unit, b % unit / size, b % size);
-            if k < each { c * 64 + k * size + e } else { 0 }
-        });
+        let (mut index, mut b) = ([0u8; 64], 0);
+        for k in 0..each {
+            for c in 0..N {
+                for e in 0..size {
+                    index[b] = (c * 64 + k * size + e) as u8;
+                    b += 1;
+                }
+            }
+        }
+        let pick = Pick::of(&index);
         let mut j = 0;
         while j < n {
             let left = n - j;
