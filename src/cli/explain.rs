@@ -383,6 +383,7 @@ pub(super) fn plan_json(plan: &Plan) -> Value {
                 "tile": [piece.rows.full(), piece.columns.full()],
                 "streaming": piece.streaming,
                 "staged": piece.staged,
+                "slides": piece.slides,
                 "bytes": piece.size(),
             })
         })

@@ -118,6 +118,7 @@ unsafe fn tables<const N: usize>(
             channel_src: piece.channel_src,
             stream: piece.streaming,
             staged: piece.staged,
+            slides: piece.slides,
             staging,
             border: Border { before: border.before, after: border.after, lead: at.lead, trail: at.trail },
             fill: buffers.fill,

@@ -41,6 +41,7 @@ pub(crate) enum Kind {
 
 /// One tile: element `(i, j)` goes from `src + a[i].src + (j)` to `dst + a[i].dst + (j)`, where `(j)`
 /// is the column offset that [`Kind`] describes.
+#[derive(Clone, Copy)]
 pub(crate) struct Tile<'t> {
     pub(crate) kind: Kind,
     pub(crate) src: *const u8,
@@ -65,6 +66,8 @@ pub(crate) struct Tile<'t> {
     pub(crate) stream: bool,
     /// Rows go through `staging`, because they do not start and end on lines.
     pub(crate) staged: bool,
+    /// Rows of a transpose that is `staged` are put onto lines in registers, where the level can.
+    pub(crate) slides: bool,
     /// [`STAGING_BYTES`] bytes aligned to 64 when `staged`, else unused.
     pub(crate) staging: *mut u8,
     /// Fill around the rows ([`Kind::Bordered`] only).

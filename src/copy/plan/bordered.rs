@@ -125,6 +125,7 @@ pub(super) fn piece(
         loops,
         streaming,
         staged,
+        slides: false,
     })
 }
 

@@ -317,7 +317,8 @@ impl Draft {
             columns.cut(MAX_STEPS, edge);
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
             if columns.full() * size >= 8 * LINE {
-                return self.finish(Strategy::Transpose, rows, columns, true);
+                let piece = self.finish(Strategy::Transpose, rows, columns, true);
+                return Piece { slides: true, ..piece };
             }
         }
         columns.cut((tuning.staged_dst_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
@@ -399,6 +400,7 @@ impl Draft {
             loops,
             streaming: self.streaming,
             staged,
+            slides: false,
         }
     }
 }

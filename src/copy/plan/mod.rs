@@ -162,6 +162,8 @@ pub struct Piece {
     pub streaming: bool,
     /// Rows go through a staging buffer, because they do not start and end on lines.
     pub staged: bool,
+    /// Rows that are `staged` are put onto lines in registers; the buffer keeps only what two lines share.
+    pub slides: bool,
 }
 
 impl Piece {
@@ -353,7 +355,11 @@ impl fmt::Display for Piece {
         write!(f, "{}: elements of {} bytes", self.strategy, self.element)?;
         write!(f, ", tiles of {} by {}", self.rows.full(), self.columns.full())?;
         f.write_str(if self.streaming { ", streaming stores" } else { ", ordinary stores" })?;
-        f.write_str(if self.staged { " through staging" } else { "" })?;
+        f.write_str(match (self.staged, self.slides) {
+            (false, _) => "",
+            (true, false) => " through staging",
+            (true, true) => " slid onto lines",
+        })?;
         for l in &self.loops {
             let over = match l.over {
                 Over::Outer => "",
