@@ -140,6 +140,18 @@ fn long_tiles_of_many_axes_fit_their_tables() {
 }
 
 #[test]
+fn rows_longer_than_a_table_are_cut_into_unequal_tiles() {
+    let mut bench = Bench::new(20 << 20).unwrap();
+    for columns in [1025, 1040, 1087, 1100, 1151, 1300, 1537, 2049, 2060, 3075, 8197, 9300] {
+        for (rows, size) in
+            [(600, 1), (1030, 1), (600, 2), (1030, 2), (300, 4), (140, 8), (80, 16), (70, 3), (70, 12)]
+        {
+            check(&mut bench, &Case::permuted(&[columns, rows], &[1, 0], size, (BACK, Place::Front(size))));
+        }
+    }
+}
+
+#[test]
 fn all_element_sizes() {
     let mut bench = Bench::new(1 << 20).unwrap();
     for size in 1..=24 {

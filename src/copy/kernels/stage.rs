@@ -3,7 +3,7 @@
 //! part of a run are ordinary stores.
 
 use super::level::Level;
-use super::tile::{MAX_STEPS, STAGING_BYTES, Tile};
+use super::tile::{MAX_STEPS, STAGING_BYTES, Step, Tile};
 
 use std::mem::MaybeUninit;
 
@@ -155,40 +155,57 @@ impl Sink {
     }
 }
 
-/// Transposes a tile into staging rows and writes those out run by run.
+/// Transposes a tile into staging rows and writes those out run by run; as many rows at once as surely fit.
 ///
 /// # Safety
-/// As [`super::tile::run`]; the rows with a line of slack each fit in the staging memory.
+/// As [`super::tile::run`]; one row with three lines of slack fits in the staging memory.
 #[inline(always)]
 pub(super) unsafe fn transpose<L: Level, const E: usize>(t: &Tile<'_>, size: usize) {
+    let fit = (STAGING_BYTES - 2 * LINE) / (t.nb * size + 3 * LINE);
+    let edge = super::square_edge(size);
+    // The plan's tiles fit. The last tile of a row that slides may be too short to slide, and have too many rows.
+    let most = if fit > edge { fit / edge * edge } else { fit.max(1) };
+    for first in (0..t.a.len()).step_by(most) {
+        let rows = &t.a[first..t.a.len().min(first + most)];
+        // SAFETY: some of the tile's rows, which fit.
+        unsafe { transpose_rows::<L, E>(t, t.src.add(first * size), rows, size) }
+    }
+}
+
+/// [`transpose`] of the rows `rows`, the first of which is read from `src` on.
+///
+/// # Safety
+/// As there; the rows with three lines of slack each fit in the staging memory.
+#[inline(always)]
+unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8, rows: &[Step], size: usize) {
     let row_bytes = t.nb * size;
     let mut at = [MaybeUninit::<u32>::uninit(); MAX_STEPS];
-    let slots = &mut at[..t.a.len()];
-    let adjacent = |i: usize| t.a[i - 1].dst + row_bytes as isize == t.a[i].dst;
+    let slots = &mut at[..rows.len()];
+    let adjacent = |i: usize| rows[i - 1].dst + row_bytes as isize == rows[i].dst;
     let mut end = 0usize;
     for (i, slot) in slots.iter_mut().enumerate() {
         let start = if i > 0 && adjacent(i) {
             end
         } else {
             // A line of slack keeps rows apart whose length is a power of two.
-            end.next_multiple_of(LINE) + LINE + t.dst.wrapping_offset(t.a[i].dst).addr() % LINE
+            end.next_multiple_of(LINE) + LINE + t.dst.wrapping_offset(rows[i].dst).addr() % LINE
         };
         slot.write(start as u32);
         end = start + row_bytes;
     }
-    debug_assert!(end <= STAGING_BYTES);
+    assert!(end <= STAGING_BYTES);
     // SAFETY: every one of `slots` was written above.
     let offset = |i: usize| unsafe { slots[i].assume_init() } as usize;
     // SAFETY: staging rows do not overlap and fit; each run goes where the tile's rows go.
     unsafe {
-        L::transpose::<E>(t.src, t.staging, t.a.len(), |i| offset(i) as isize, t.b, size, false);
+        L::transpose::<E>(src, t.staging, rows.len(), |i| offset(i) as isize, t.b, size, false);
         let mut i = 0;
-        while i < t.a.len() {
+        while i < rows.len() {
             let start = offset(i);
-            let dst = t.dst.offset(t.a[i].dst);
+            let dst = t.dst.offset(rows[i].dst);
             let mut run = row_bytes;
             i += 1;
-            while i < t.a.len() && adjacent(i) {
+            while i < rows.len() && adjacent(i) {
                 run += row_bytes;
                 i += 1;
             }
