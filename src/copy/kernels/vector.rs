@@ -6,6 +6,7 @@
 //! lane then leaves in vector `c` what belongs to destination row `c`, in order. The transposition inside
 //! lanes is the same step `log2(g)` times: interleave vector `i` with vector `i + g/2`.
 
+use super::level::{prefetch, short};
 use super::tile::Step;
 use std::mem::MaybeUninit;
 
@@ -27,14 +28,28 @@ pub(super) trait Vector: Copy {
     ///
     /// # Safety
     /// Each is readable for `bytes` bytes, at most 16.
-    unsafe fn lanes_partial(at: impl Fn(usize) -> *const u8, bytes: usize) -> Self;
+    #[inline(always)]
+    unsafe fn lanes_partial(at: impl Fn(usize) -> *const u8, bytes: usize) -> Self {
+        let mut lanes = [[0u8; 16]; 4];
+        // SAFETY: `bytes` readable bytes each, at most 16; a vector is as large as its lanes, of which there are
+        // four at most.
+        unsafe {
+            for (lane, to) in lanes.iter_mut().enumerate().take(Self::LANES) {
+                short(to.as_mut_ptr(), at(lane), bytes);
+            }
+            Self::load(lanes.as_ptr().cast())
+        }
+    }
 
     /// Transposes four vectors of four lanes: lane `a` of vector `b` becomes lane `b` of vector `a`.
-    /// Only for vectors of four lanes.
+    /// Only asked of vectors of four lanes.
     ///
     /// # Safety
     /// See [`Vector::lanes`].
-    unsafe fn turn(rows: [Self; 4]) -> [Self; 4];
+    #[inline(always)]
+    unsafe fn turn(rows: [Self; 4]) -> [Self; 4] {
+        rows
+    }
 
     /// A whole vector.
     ///
@@ -46,7 +61,10 @@ pub(super) trait Vector: Copy {
     ///
     /// # Safety
     /// See [`Vector::lanes`].
-    unsafe fn prefetch(at: *const u8);
+    #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        prefetch(at);
+    }
 
     /// Interleaves the elements of `E` bytes of the lower and of the upper half of each lane.
     ///
@@ -64,7 +82,15 @@ pub(super) trait Vector: Copy {
     ///
     /// # Safety
     /// `dst` is writable for `bytes` bytes, at most the whole vector.
-    unsafe fn store_partial(self, dst: *mut u8, bytes: usize);
+    #[inline(always)]
+    unsafe fn store_partial(self, dst: *mut u8, bytes: usize) {
+        let mut lanes = [0u8; 64];
+        // SAFETY: no vector is larger than 64 bytes; `bytes` writable bytes, at most a vector.
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            short(dst, lanes.as_ptr(), bytes);
+        }
+    }
 
     /// Store past the caches.
     ///
@@ -121,6 +147,32 @@ pub(super) unsafe fn network<V: Vector, const E: usize>(mut r: [V; 16]) -> [V; 1
 /// As there; the CPU has the level.
 #[inline(always)]
 pub(super) unsafe fn transpose<V: Vector, const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    na: usize,
+    rows: impl Fn(usize) -> isize,
+    b: &[Step],
+    stream: bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match E {
+            1 => whole_elements::<V, 1>(src, dst, na, rows, b, stream),
+            2 => whole_elements::<V, 2>(src, dst, na, rows, b, stream),
+            4 => whole_elements::<V, 4>(src, dst, na, rows, b, stream),
+            8 => whole_elements::<V, 8>(src, dst, na, rows, b, stream),
+            16 => whole_elements::<V, 16>(src, dst, na, rows, b, stream),
+            _ => unreachable!("callers choose another loop for elements of any other size"),
+        }
+    }
+}
+
+/// [`transpose`] for an `E` that the network can interleave.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn whole_elements<V: Vector, const E: usize>(
     src: *const u8,
     dst: *mut u8,
     na: usize,

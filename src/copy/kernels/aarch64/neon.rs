@@ -33,28 +33,10 @@ impl Vector for uint8x16_t {
     }
 
     #[inline(always)]
-    unsafe fn lanes_partial(at: impl Fn(usize) -> *const u8, bytes: usize) -> Self {
-        let mut lane = [0u8; 16];
-        // SAFETY: `bytes` readable bytes, at most 16.
-        unsafe {
-            level::short(lane.as_mut_ptr(), at(0), bytes);
-            vld1q_u8(lane.as_ptr())
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn turn(rows: [Self; 4]) -> [Self; 4] {
-        rows // only vectors of four lanes are turned
-    }
-
-    #[inline(always)]
     unsafe fn load(src: *const u8) -> Self {
         // SAFETY: 16 readable bytes.
         unsafe { vld1q_u8(src) }
     }
-
-    #[inline(always)]
-    unsafe fn prefetch(_at: *const u8) {}
 
     #[inline(always)]
     unsafe fn interleave<const E: usize>(self, other: Self) -> (Self, Self) {
@@ -85,16 +67,6 @@ impl Vector for uint8x16_t {
     }
 
     #[inline(always)]
-    unsafe fn store_partial(self, dst: *mut u8, bytes: usize) {
-        let mut lane = [0u8; 16];
-        // SAFETY: `bytes` writable bytes, at most 16.
-        unsafe {
-            vst1q_u8(lane.as_mut_ptr(), self);
-            level::short(dst, lane.as_ptr(), bytes);
-        }
-    }
-
-    #[inline(always)]
     unsafe fn stream(self, dst: *mut u8) {
         // SAFETY: 16 writable bytes.
         unsafe { vst1q_u8(dst, self) }
@@ -121,11 +93,7 @@ impl Level for Neon {
         // SAFETY: the caller's promise.
         unsafe {
             match E {
-                1 => vector::transpose::<uint8x16_t, 1>(src, dst, na, rows, b, stream),
-                2 => vector::transpose::<uint8x16_t, 2>(src, dst, na, rows, b, stream),
-                4 => vector::transpose::<uint8x16_t, 4>(src, dst, na, rows, b, stream),
-                8 => vector::transpose::<uint8x16_t, 8>(src, dst, na, rows, b, stream),
-                16 => vector::transpose::<uint8x16_t, 16>(src, dst, na, rows, b, stream),
+                1 | 2 | 4 | 8 | 16 => vector::transpose::<uint8x16_t, E>(src, dst, na, rows, b, stream),
                 _ => level::transpose::<E>(src, dst, na, rows, b, size),
             }
         }

@@ -85,12 +85,6 @@ impl Vector for __m512i {
     }
 
     #[inline(always)]
-    unsafe fn prefetch(at: *const u8) {
-        // SAFETY: a hint that faults on no address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-    }
-
-    #[inline(always)]
     unsafe fn interleave<const E: usize>(self, other: Self) -> (Self, Self) {
         // SAFETY: register to register.
         unsafe {
@@ -127,12 +121,6 @@ impl Level for Avx512 {
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.
         unsafe { P::run::<Self>(t) }
-    }
-
-    #[inline(always)]
-    fn prefetch(at: *const u8) {
-        // SAFETY: a hint that faults on no address; every x86-64 has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
@@ -234,11 +222,7 @@ impl Level for Avx512 {
         // SAFETY: the caller's promise.
         unsafe {
             match E {
-                1 => vector::transpose::<__m512i, 1>(src, dst, na, rows, b, stream),
-                2 => vector::transpose::<__m512i, 2>(src, dst, na, rows, b, stream),
-                4 => vector::transpose::<__m512i, 4>(src, dst, na, rows, b, stream),
-                8 => vector::transpose::<__m512i, 8>(src, dst, na, rows, b, stream),
-                16 => vector::transpose::<__m512i, 16>(src, dst, na, rows, b, stream),
+                1 | 2 | 4 | 8 | 16 => vector::transpose::<__m512i, E>(src, dst, na, rows, b, stream),
                 _ if size < 16 => odd::transpose(src, dst, na, rows, b, size),
                 _ => wide(src, dst, na, rows, b, size),
             }

@@ -33,32 +33,9 @@ impl Vector for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn lanes_partial(at: impl Fn(usize) -> *const u8, bytes: usize) -> Self {
-        let mut lanes = [[0u8; 16]; 1];
-        // SAFETY: `bytes` readable bytes each, at most 16; the lanes are as large as the vector.
-        unsafe {
-            for (lane, to) in lanes.iter_mut().enumerate() {
-                level::short(to.as_mut_ptr(), at(lane), bytes);
-            }
-            _mm_loadu_si128(lanes.as_ptr().cast())
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn turn(rows: [Self; 4]) -> [Self; 4] {
-        rows // only vectors of four lanes are turned
-    }
-
-    #[inline(always)]
     unsafe fn load(src: *const u8) -> Self {
         // SAFETY: a readable vector.
         unsafe { _mm_loadu_si128(src.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn prefetch(at: *const u8) {
-        // SAFETY: a hint that faults on no address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
@@ -81,16 +58,6 @@ impl Vector for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn store_partial(self, dst: *mut u8, bytes: usize) {
-        let mut lanes = [0u8; 16];
-        // SAFETY: the lanes are as large as the vector; `bytes` writable bytes, at most a vector.
-        unsafe {
-            _mm_storeu_si128(lanes.as_mut_ptr().cast(), self);
-            level::short(dst, lanes.as_ptr(), bytes);
-        }
-    }
-
-    #[inline(always)]
     unsafe fn stream(self, dst: *mut u8) {
         // SAFETY: a writable vector, aligned.
         unsafe { _mm_stream_si128(dst.cast(), self) }
@@ -102,12 +69,6 @@ impl Level for Sse2 {
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.
         unsafe { P::run::<Self>(t) }
-    }
-
-    #[inline(always)]
-    fn prefetch(at: *const u8) {
-        // SAFETY: a hint that faults on no address; every x86-64 has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
@@ -135,11 +96,7 @@ impl Level for Sse2 {
         // SAFETY: the caller's promise.
         unsafe {
             match E {
-                1 => vector::transpose::<__m128i, 1>(src, dst, na, rows, b, stream),
-                2 => vector::transpose::<__m128i, 2>(src, dst, na, rows, b, stream),
-                4 => vector::transpose::<__m128i, 4>(src, dst, na, rows, b, stream),
-                8 => vector::transpose::<__m128i, 8>(src, dst, na, rows, b, stream),
-                16 => vector::transpose::<__m128i, 16>(src, dst, na, rows, b, stream),
+                1 | 2 | 4 | 8 | 16 => vector::transpose::<__m128i, E>(src, dst, na, rows, b, stream),
                 _ => level::transpose::<E>(src, dst, na, rows, b, size),
             }
         }
