@@ -451,6 +451,19 @@ fn unsafe_stays_in_its_rooms() {
     }
 }
 
+/// These panic when nobody reads what they write; commands write through `cli/text.rs`, which does not.
+#[test]
+fn nothing_prints_by_macro() {
+    for source in sources() {
+        let tokens = tokens(&source.code);
+        for pair in tokens.windows(2).filter(|pair| pair[1] == "!") {
+            let prints = ["print", "println", "eprint", "eprintln", "dbg"].contains(&pair[0]);
+            assert!(!prints, "src/{}: {}! panics when its reader has gone away", source.path, pair[0]);
+        }
+    }
+    assert!(tokens("let x = eprintln!(1);").windows(2).any(|pair| pair == ["eprintln", "!"]));
+}
+
 #[test]
 fn files_stay_short() {
     let long: Vec<String> = sources()

@@ -124,6 +124,46 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
 }
 
 #[test]
+fn no_command_leaves_anything_on_a_full_disk() {
+    let folder = folder();
+    let (input, _) = small(folder.path());
+    let key = r#"{"version": "1", "arch": "x86_64", "vendor": "V", "family": 6, "model": 1, "stepping": null,
+        "hypervisor": null, "caches": [], "isa": "avx2", "page_bytes": 4096, "huge_pages": "madvise"}"#;
+    let entry =
+        format!(r#"{{"key": {key}, "created": "", "command": "", "winners": [], "measurements": []}}"#);
+    let profile = format!(r#"{{"schema": "restride.profile/1", "entries": [{entry}]}}"#);
+    fs::write(folder.path().join("profile.json"), profile).unwrap();
+    let record = r#"{"schema": "restride.record/1", "created": "2026-01-01T00:00:00Z", "cases": []}"#;
+    fs::write(folder.path().join("record.json"), record).unwrap();
+    let place = folder.path().join("disk");
+    fs::create_dir(&place).unwrap();
+    for (line, target) in [
+        ("explore --shape 3,4 .T -o disk/t", "t"),
+        ("report record.json -o disk/t", "t/report.html"),
+        ("tune --import profile.json --profile disk/t", "t"),
+        ("tune --export disk/t --profile profile.json", "t"),
+        ("materialize in.npy .T -o disk/t", "t"),
+    ] {
+        // A profile is read before it is written.
+        for old in ["", r#"{"schema": "restride.profile/1", "entries": []}"#] {
+            let script = format!(
+                r#"mount -t tmpfs -o size=16k none "$3"; cd "$3/.."; mkdir -p $(dirname disk/{target})
+                [ -z '{old}' ] || echo '{old}' > disk/{target}; cat /dev/zero > disk/zeros 2>/dev/null || true
+                code=0; "$1" {line} || code=$?; echo "code $code"
+                find disk -type f ! -name zeros ! -name '*.lock' -exec cat {{}} +"#
+            );
+            let Some(ran) = with_mounts(&script, &input, &place) else { return };
+            let wanted = format!("code 1\n{old}{}", if old.is_empty() { "" } else { "\n" });
+            assert_eq!(String::from_utf8_lossy(&ran.stdout), wanted, "{line}: {}", stderr(&ran));
+            let message = stderr(&ran);
+            assert!(message.contains("No space left") && message.contains("name a"), "{line}: {message}");
+            assert!(!message.contains("tmp") && !message.contains(".restride-"), "{line}: {message}");
+            assert_eq!(message.lines().count(), 1, "{line}: {message}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_too_small_for_the_temporary_file_is_an_error_too() {
     let folder = folder();
     let input = folder.path().join("in.npy");
@@ -260,12 +300,73 @@ fn a_closed_pipe_loses_nothing() {
         assert_eq!(fs::metadata(&output).unwrap().len(), 128 + 80_000);
         fs::remove_file(&output).unwrap();
     }
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = Command::new(RESTRIDE);
-    let ran = command.args(["explain", "--shape", "3,4", ".T", "--json"]).stdout(writer).output().unwrap();
-    assert!(ran.status.code().is_some_and(|code| code < 2), "{:?} {}", ran.status, stderr(&ran));
-    assert!(!stderr(&ran).contains("panicked"), "{}", stderr(&ran));
+}
+
+/// A pipe that nobody reads.
+fn closed() -> std::io::PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
+#[test]
+fn every_command_ends_as_it_would_when_nobody_reads_what_it_says() {
+    let folder = folder();
+    small(folder.path());
+    // Records that make `compare` and `report` warn: of another machine, with noise.
+    for (name, cpu) in [("a.json", "one"), ("b.json", "another")] {
+        let record = serde_json::json!({
+            "schema": "restride.record/1", "created": "2026-01-01T00:00:00Z", "command": "restride bench",
+            "machine": {"cpu": cpu}, "environment": {"noise": ["the load was 9"]},
+            "cases": [{"id": "x", "kind": "copy", "unit": "ns", "samples": [1, 2, 3], "bytes_moved": 8}],
+        });
+        fs::write(folder.path().join(name), record.to_string()).unwrap();
+    }
+    let all: &[(&str, i32)] = &[
+        ("--help", 0),
+        ("bench --help", 0),
+        ("--version", 0),
+        ("", 2),
+        ("nonsense", 2),
+        ("machine --json", 0),
+        ("explain --shape 3,4 .T", 0),
+        ("explain --shape 3,4 .T.view(12)", 1),
+        ("explain --shape 3,4 .T.view(12) --json", 1),
+        ("materialize in.npy .T -o out.npy", 0),
+        ("materialize missing.npy .T -o out.npy --json", 1),
+        ("bench --shape 8,8 .T", 0),
+        ("walk --shape 8,8", 0),
+        ("tune --show", 0),
+        ("tune --show --profile missing.json --json", 0),
+        ("compare a.json b.json", 0),
+        ("compare a.json b.json --fail-on 1%", 1),
+        ("report a.json b.json -o report", 0),
+        ("report missing.json", 1),
+        ("explore --shape 3,4 .T -o page.html", 0),
+        ("explore --shape 3,4 .T.view(12) -o page.html", 1),
+        ("verify", 0),
+    ];
+    for (line, code) in all {
+        let run = |out: Stdio, err: Stdio| {
+            let mut command = Command::new(RESTRIDE);
+            command
+                .args(line.split_whitespace())
+                .current_dir(folder.path())
+                .env("RESTRIDE_PROFILE", "profile.json");
+            command.stdout(out).stderr(err).output().unwrap()
+        };
+        let with = run(Stdio::piped(), Stdio::piped());
+        assert_eq!(with.status.code(), Some(*code), "{line}: {}", stderr(&with));
+        for ran in [run(closed().into(), Stdio::piped()), run(closed().into(), closed().into())] {
+            assert_eq!(ran.status.code(), Some(*code), "{line}: {}", stderr(&ran));
+        }
+        // A full disk behind standard output is a failure with a reason, whatever the command.
+        if !with.stdout.is_empty() {
+            let full = fs::File::options().write(true).open("/dev/full").unwrap();
+            let ran = run(full.into(), Stdio::piped());
+            assert_eq!(ran.status.code(), Some((*code).max(1)), "{line}: {}", stderr(&ran));
+            let told = stderr(&ran).contains("standard output: No space left on device");
+            assert!(*code > 0 || told, "{line}: {}", stderr(&ran));
+        }
+    }
 }
 
 #[test]

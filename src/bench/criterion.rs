@@ -5,6 +5,7 @@
 //! the directory, whose name has lost the characters that file systems refuse.
 
 use super::record::{Case, Kind, MAX_SAMPLES};
+use crate::error::words::with_remedy;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,8 @@ struct Samples {
 /// A sentence where the directory cannot be read, holds no results, or holds damaged ones.
 pub fn read(dir: &Path) -> Result<Vec<Case>, String> {
     let mut found = Vec::new();
-    search(dir, 0, &mut found).map_err(|error| format!("cannot read {}: {error}", dir.display()))?;
+    search(dir, 0, &mut found)
+        .map_err(|error| format!("cannot read {}: {}", dir.display(), with_remedy(error)))?;
     let mut cases = found.iter().map(|path| case(path)).collect::<Result<Vec<_>, _>>()?;
     if cases.is_empty() {
         return Err(format!(
@@ -70,7 +72,7 @@ fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result
 fn case(dir: &Path) -> Result<Case, String> {
     fn parse<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, String> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            .map_err(|error| format!("cannot read {}: {}", path.display(), with_remedy(error)))?;
         serde_json::from_str(&text)
             .map_err(|error| format!("{} is no result of criterion: {error}", path.display()))
     }

@@ -57,14 +57,14 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
                 ),
             ));
         }
-        eprintln!("restride: warning: the records are of different machines: {machines}");
+        text::warn(&format!("the records are of different machines: {machines}"));
     }
     if found.changes.is_empty() {
         return Err(Failure::new("cases", "the records have no case in common that can be compared"));
     }
     for (path, record) in [(&args.base, &base), (&args.new, &new)] {
         for sentence in &record.environment.noise {
-            eprintln!("restride: warning: {} is noisy: {sentence}", path.display());
+            text::warn(&format!("{} is noisy: {sentence}", path.display()));
         }
     }
     text::print(&if args.json { text::json_text(&as_json(&found, limit)) } else { as_text(&found) })?;

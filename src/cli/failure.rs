@@ -79,9 +79,9 @@ impl Failure {
 
     /// Prints the failure: a sentence on stderr, with `--json` an object on stdout too.
     pub fn report(&self, json: bool) -> ExitCode {
-        eprintln!("restride: {}", self.message);
+        super::text::say(&format!("restride: {}", self.message));
         if let Some(details) = &self.details {
-            eprintln!("{}", indent(details));
+            super::text::say(&indent(details));
         }
         if json && !self.after_result {
             let (piece, span) = match &self.piece {

@@ -69,11 +69,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let input = Input::open(&args.input)?;
     let header = input.header();
     if header.trailing_bytes > 0 {
-        eprintln!(
-            "restride: warning: {}: {} after the elements ignored",
-            args.input.display(),
-            counted(header.trailing_bytes, "byte")
-        );
+        let trailing = counted(header.trailing_bytes, "byte");
+        text::warn(&format!("{}: {trailing} after the elements ignored", args.input.display()));
     }
     let layout = header.layout()?;
     let evaluation = evaluate(&layout, layout.numel(), &expr, &|text| header.element.encode(text))
@@ -110,7 +107,7 @@ fn start_threads(asked: Option<usize>) -> usize {
     if threads > 1
         && let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
     {
-        eprintln!("restride: warning: cannot start {threads} threads, copying with one: {error}");
+        text::warn(&format!("cannot start {threads} threads, copying with one: {error}"));
         return 1;
     }
     threads

@@ -76,7 +76,12 @@ pub fn main() -> ExitCode {
             let sentence = sentence.trim_start_matches("error: ");
             return Failure::usage("usage", format!("{sentence} (see --help)")).report(json);
         }
-        Err(error) => error.exit(),
+        Err(error) => {
+            return match text::printed(error.print()) {
+                Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+                Err(failure) => failure.report(json),
+            };
+        }
     };
     if let Some(reason) = &Topology::host().override_error {
         return Failure::usage("caches", reason.clone()).report(json);

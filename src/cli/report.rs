@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::dtype::Dtype;
-use crate::error::words::{counted, plain};
+use crate::error::words::{counted, plain, with_remedy};
 use crate::report::{self, Data, folder_name, views_of, write};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub(crate) fn command_line(args: impl Iterator<Item = String>) -> String {
 
 fn read(path: &Path) -> Result<Data, Failure> {
     let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::new("io", format!("cannot read {}: {e}", path.display())))?;
+        .map_err(|e| Failure::new("io", format!("cannot read {}: {}", path.display(), with_remedy(e))))?;
     Data::parse(text, &path.display().to_string()).map_err(|e| Failure::new("record", e))
 }
 

@@ -1,16 +1,35 @@
 //! Text for people: tables with aligned columns, figures of a readable size.
 
 use super::Failure;
+use crate::error::words::with_remedy;
 use std::io::Write;
 
 /// Writes text to standard output; a reader that has gone away ends the program quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of writing to standard output.
+pub(crate) fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::new("io", format!("cannot write to standard output: {error}"))),
+        Err(error) => {
+            Err(Failure::new("io", format!("cannot write to standard output: {}", with_remedy(error))))
+        }
         Ok(()) => Ok(()),
     }
+}
+
+/// Writes a line for people to standard error. Where nobody can read it (a closed pipe, a full disk) the command
+/// goes on and ends as it would have.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Says what is odd, though no failure.
+pub(crate) fn warn(message: &str) {
+    say(&format!("restride: warning: {message}"));
 }
 
 /// A JSON value as indented text with a final newline.

@@ -20,7 +20,7 @@ static IN_FORCE: OnceLock<Value> = OnceLock::new();
 pub(crate) fn install(path: Option<&Path>) {
     let _ = ASKED.set(path.map(Path::to_path_buf));
     if let Some(path) = path.filter(|path| *path != Path::new("none") && !path.exists()) {
-        eprintln!("restride: warning: there is no profile {}; the defaults are used", path.display());
+        text::warn(&format!("there is no profile {}; the defaults are used", path.display()));
     }
     match profile::load(path) {
         Ok(loaded) => {
@@ -30,18 +30,18 @@ pub(crate) fn install(path: Option<&Path>) {
             }
             if loaded.values == 0 && !loaded.ignored.is_empty() {
                 let (count, first) = (loaded.ignored.len(), &loaded.ignored[0]);
-                eprintln!(
+                text::say(&format!(
                     "restride: the profile holds nothing for this machine ({count} left out, {}: {}): see \
                      `restride tune --show`",
                     first.entry, first.reason
-                );
+                ));
             }
         }
         // There is none where no folder could hold one.
         Err(profile::ProfileError::NoFolder) => {}
         // A level that this CPU lacks is the command's own error.
         Err(profile::ProfileError::Machine(_)) => {}
-        Err(error) => eprintln!("restride: warning: {error}; the defaults are used"),
+        Err(error) => text::warn(&format!("{error}; the defaults are used")),
     }
 }
 

@@ -209,8 +209,7 @@ impl Profile {
             return Err(broken(path, "is no regular file"));
         }
         let folder = folder(path)?;
-        let mut file =
-            tempfile::NamedTempFile::new_in(folder).map_err(|error| io("write", path)(plain(error)))?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io("write", path))?;
         file.write_all(self.text().as_bytes()).map_err(io("write", path))?;
         file.as_file().sync_all().map_err(io("write", path))?;
         file.persist(path).map_err(|error| io("write", path)(error.error))?;
@@ -282,7 +281,7 @@ fn may_be_profile(path: &Path) -> bool {
 
 fn io(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> ProfileError {
     let path = path.display().to_string();
-    move |source| ProfileError::Io { what, path: path.clone(), source }
+    move |source| ProfileError::Io { what, path: path.clone(), source: plain(source) }
 }
 
 /// The folder of a file, made where it is missing.
