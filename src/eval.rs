@@ -13,6 +13,7 @@ use crate::{CopyOptions, Error, Tensor};
 
 /// What one piece of an expression did.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Step {
     /// Which piece.
     pub piece: usize,
@@ -24,6 +25,7 @@ pub struct Step {
 
 /// One copy to fresh contiguous memory.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Pass {
     /// The view that is copied.
     pub src: Layout,
@@ -35,6 +37,7 @@ pub struct Pass {
 
 /// An expression applied to a layout.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// One entry per piece.
     pub steps: Vec<Step>,

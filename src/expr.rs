@@ -77,6 +77,7 @@ pub enum Op {
 
 /// An operation with its place in the text.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Piece {
     /// What it does.
     pub op: Op,
@@ -102,6 +103,7 @@ pub enum Fill<'a> {
 
 /// A refused expression: which piece, what shape it met, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// Why.
     pub error: Error,

@@ -25,6 +25,7 @@ pub mod expr;
 #[cfg(feature = "ndarray")]
 pub mod interop;
 pub mod layout;
+#[cfg_attr(not(feature = "instruments"), doc(hidden))]
 pub mod machine;
 #[cfg(feature = "npy")]
 pub mod npy;

@@ -2,7 +2,7 @@
 
 mod model;
 
-use model::{Model, indices, strides_exist};
+use model::{Model, each_index, strides_exist};
 use restride::layout::Index;
 use restride::{Layout, View};
 
@@ -160,6 +160,11 @@ fn every_small_padded_reshape_follows_the_box_rule() {
 
 #[test]
 fn the_model_lists_indices_in_row_major_order() {
+    let indices = |shape: &[usize]| {
+        let mut all = Vec::new();
+        each_index(shape, |index| all.push(index.to_vec()));
+        all
+    };
     assert_eq!(indices(&[2, 2]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
     assert_eq!(indices(&[]), [[0usize; 0]; 1]);
     assert!(indices(&[3, 0]).is_empty());

@@ -13,6 +13,7 @@ use restride::copy::plan::{Side, trace};
 use restride::copy::reference;
 use restride::copy::tuning::{Knob, Origin, Value};
 use restride::{BytesView, BytesViewMut, CopyOptions, Isa, Layout, Plan, Tuning, copy_bytes};
+use std::sync::OnceLock;
 
 /// Any source: strides of any sign, zero and overlap included, padded now and then.
 fn source(choices: &mut Choices, shape: &[usize]) -> Layout {
@@ -45,11 +46,21 @@ fn source(choices: &mut Choices, shape: &[usize]) -> Layout {
     Layout::new(&inner, &strides, offset).unwrap().pad(&pads).unwrap()
 }
 
+/// Larger buffers are not tried.
+const MAX_BYTES: usize = 1 << 18;
+
+/// Bytes that differ from their neighbours and from what the destination holds.
+fn pattern() -> &'static [u8] {
+    static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
+    PATTERN.get_or_init(|| (0..MAX_BYTES + 70).map(|k| (k * 7 + k / 251) as u8 & 0x7f).collect())
+}
+
 fuzz_target!(|data: &[u8]| {
     let mut choices = Choices::new(data);
     let size = [1, 2, 4, 8, 16, 3, 6, 12, 24, 5][choices.below(10)];
-    // Small copies many times over: the thresholds are as small, so every strategy is met all the same.
-    let mut room = 1 << 12;
+    // Small copies many times over: the thresholds are as small, so every strategy is met all the same. One in four
+    // is larger, for squares of whole lines of bytes.
+    let mut room = if choices.below(4) == 3 { 1 << 12 } else { 1 << 9 };
     let mut shape = Vec::new();
     for _ in 0..1 + choices.below(5) {
         let extent = match choices.below(8) {
@@ -63,7 +74,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let src = source(&mut choices, &shape);
     let (dst, dst_len) = choices.destination(&shape);
-    if dst_len * size > 1 << 18 {
+    let src_len = src.reachable_range().map_or(0, |(_, high)| high + 1);
+    if src_len.max(dst_len) * size > MAX_BYTES {
         return;
     }
     let mut tuning = Tuning::default();
@@ -82,15 +94,16 @@ fuzz_target!(|data: &[u8]| {
     }
     let levels = Isa::available();
     let mut options = CopyOptions::default().tuning(tuning).isa(levels[choices.below(levels.len())]);
-    options = options.threads(1 + choices.below(3));
+    // A thread that has to be woken costs as much as a hundred small copies.
+    options = options.threads(choices.below(8).saturating_sub(4).max(1));
     match choices.below(3) {
         0 => {}
         n => options = options.streaming(n == 1),
     }
     let (src_skew, dst_skew) = (choices.below(70), choices.below(70));
 
-    let src_len = src.reachable_range().map_or(0, |(_, high)| high + 1);
-    let from: Vec<u8> = (0..src_skew + src_len * size).map(|k| (k * 7 + k / 251) as u8 & 0x7f).collect();
+    // Of exactly the length that the view needs: what reads past it is found.
+    let from = pattern()[..src_skew + src_len * size].to_vec();
     let fill: Vec<u8> = (0..size).map(|k| 0x60 + k as u8).collect();
     let mut expected = vec![0xA5u8; dst_skew + dst_len * size + 64];
     let mut to = expected.clone();
@@ -110,12 +123,11 @@ fuzz_target!(|data: &[u8]| {
         }
     });
     assert_eq!(read, src_len * size, "the plan reads past its source: {src:?} -> {dst:?}\n{plan}");
+    // A source of ones, copied element by element, marks what must be written.
     let mut once = vec![0u8; dst_len * size];
-    for k in 0..dst.numel() {
-        let at = dst.view_at(k).unwrap().unwrap() * size;
-        once[at..at + size].fill(1);
-    }
-    assert_eq!(writes, once, "{src:?} -> {dst:?} x {size}\n{plan}");
+    let ones = Layout::row_major(&[1]).unwrap().broadcast_to(&shape).unwrap();
+    reference::copy((&ones, &vec![1; size]), (&dst, &mut once), size, &fill).unwrap();
+    assert!(writes == once, "{src:?} -> {dst:?} x {size}\n{plan}");
 
     let view = BytesView::new(&from[src_skew..], src.clone(), size).unwrap().with_fill(&fill).unwrap();
     copy_bytes(&view, &mut BytesViewMut::new(&mut to[window], dst.clone(), size).unwrap(), &options).unwrap();

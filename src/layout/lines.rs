@@ -11,6 +11,7 @@ use std::ops::{ControlFlow, Range};
 
 /// How a view uses the cache lines of its buffer, which starts at byte 0 of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Lines {
     /// Size of a line in bytes.
     pub line_bytes: usize,

@@ -11,6 +11,7 @@ use std::ops::{ControlFlow, Range};
 
 /// One constraint: `low <= sum(coefficients[a] * index[a]) < high`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Constraint {
     /// One coefficient per axis, zero for axes that have no say.
     pub coefficients: SmallVec<[isize; 6]>,
@@ -41,6 +42,7 @@ impl Constraint {
 
 /// What a part of a masked layout is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Region {
     /// Every position has memory behind it.
     Valid,

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
-pub mod fuse;
+pub(crate) mod fuse;
 mod lines;
 mod mask;
 mod ops;
@@ -252,13 +252,8 @@ impl Layout {
     }
 
     /// The indices of logical position `k`, which must be below `numel`.
-    pub(crate) fn unravel(&self, mut k: usize) -> Extents {
-        let mut index: Extents = smallvec::smallvec![0; self.ndim()];
-        for axis in (0..self.ndim()).rev() {
-            index[axis] = k % self.shape[axis];
-            k /= self.shape[axis];
-        }
-        index
+    pub(crate) fn unravel(&self, k: usize) -> Extents {
+        unravel(k, &self.shape)
     }
 
     fn index_unchecked(&self, index: &[usize]) -> Option<usize> {
@@ -282,6 +277,16 @@ pub(crate) fn check_shape(shape: &[usize]) -> Result<usize, Error> {
         Some(product) => Ok(if shape.contains(&0) { 0 } else { product }),
         None => Err(Error::Overflow { what: "the number of elements" }),
     }
+}
+
+/// The indices of position `k` (row-major order) of a shape without an extent of 0.
+fn unravel(mut k: usize, shape: &[usize]) -> Extents {
+    let mut index: Extents = smallvec::smallvec![0; shape.len()];
+    for axis in (0..shape.len()).rev() {
+        index[axis] = k % shape[axis];
+        k /= shape[axis];
+    }
+    index
 }
 
 /// Row-major strides of a checked shape; an extent of 0 counts as 1, as in NumPy.

@@ -11,6 +11,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// One item of basic indexing, as between Python's square brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Index {
     /// One index (negative from the end); the axis is dropped.
     At(isize),

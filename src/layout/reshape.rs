@@ -5,7 +5,7 @@
 //! can divide that walk. With padding it is asked of the valid positions alone: they must be a box of the
 //! new shape too, and the boxes' extents take the place of the shapes.
 
-use super::{Extents, Layout, Mask, Strides, check_shape, mask, row_major_strides};
+use super::{Extents, Layout, Mask, Strides, check_shape, mask, row_major_strides, unravel};
 use crate::Error;
 use crate::error::words::counted;
 use std::ops::{ControlFlow, Range};
@@ -54,7 +54,6 @@ impl Layout {
                     counted(count, "element")
                 )));
             }
-            check_shape(&known)?;
             return Ok(known.to_vec());
         };
         if product == 0 || !count.is_multiple_of(product) {
@@ -249,15 +248,6 @@ impl Layout {
             }
         }
     }
-}
-
-fn unravel(mut k: usize, shape: &[usize]) -> Extents {
-    let mut index: Extents = smallvec::smallvec![0; shape.len()];
-    for axis in (0..shape.len()).rev() {
-        index[axis] = k % shape[axis];
-        k /= shape[axis];
-    }
-    index
 }
 
 /// The set of positions in a box as nested counts and steps, one form for one set: steps that continue each

@@ -16,6 +16,7 @@ const MAX_BYTES: u64 = 1 << 40;
 /// The number of sets, `bytes / (ways * line_bytes)`, is whole and at least 1; it need not be a power
 /// of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheSpec {
     /// 1 for L1d, 2 for L2 and so on.
     pub level: u8,
@@ -53,6 +54,7 @@ impl fmt::Display for CacheSpec {
 /// Why a list of cache sizes was refused; one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
+#[non_exhaustive]
 pub struct CachesError {
     /// What is wrong, where, and what would be right.
     pub reason: String,

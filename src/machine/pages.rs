@@ -13,6 +13,7 @@ pub const DEFAULT_PAGE_BYTES: usize = 4096;
     derive(serde::Serialize, serde::Deserialize),
     serde(rename_all = "lowercase")
 )]
+#[non_exhaustive]
 pub enum HugeMode {
     /// Wherever it can.
     Always,

@@ -25,6 +25,7 @@ pub const SHARED_BYTES_PER_CORE: usize = 32 << 20;
 /// What a cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(any(feature = "instruments", feature = "profile"), derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum CacheKind {
     /// Data only.
     Data,
@@ -142,6 +143,7 @@ impl CacheLevel {
 
 /// A size and whether it is known or assumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheBytes {
     /// Bytes.
     pub bytes: usize,

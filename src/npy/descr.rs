@@ -6,6 +6,7 @@ use crate::dtype::{ByteOrder, Dtype, ElementBytes};
 
 /// The element type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Element {
     /// Number type, or `Bytes(n)` for strings, dates, records and number types that have no name here.
     /// `n` is 0 for empty strings and records without fields.

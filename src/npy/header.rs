@@ -21,6 +21,7 @@ const ALIGN: usize = 64;
 /// assert_eq!(header.data, 128..132);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Version of the format: (1, 0), (2, 0) or (3, 0).
     pub version: (u8, u8),
@@ -41,6 +42,7 @@ pub struct Header {
 /// What is wrong with a header: the field and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("field '{field}' {reason}")]
+#[non_exhaustive]
 pub struct HeaderError {
     /// The field: `magic`, `version`, `header length`, `header`, `descr`, `fortran_order`, `shape` or `data`.
     pub field: &'static str,

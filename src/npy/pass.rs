@@ -216,6 +216,7 @@ fn dense_strides(shape: &[usize], order: &[usize]) -> SmallVec<[isize; 6]> {
 
 /// How a pass went about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ran {
     /// Parts in which the destination was written.
     pub bands: usize,

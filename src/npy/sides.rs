@@ -11,6 +11,7 @@ use std::path::Path;
 
 /// Where the elements come from.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum Source<'a> {
     /// A mapped file.
     File(&'a Input),
@@ -36,6 +37,7 @@ impl Source<'_> {
 
 /// Where they go.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Sink<'a> {
     /// The file to be written.
     File(&'a mut Output),

@@ -45,13 +45,18 @@ fn count(shape: &[usize]) -> Result<usize, Refused> {
     Ok(if shape.contains(&0) { 0 } else { product as usize })
 }
 
-/// All indices of a shape in row-major order.
-pub fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
-    let mut all = vec![vec![]];
-    for &extent in shape {
-        all = all.iter().flat_map(|head| (0..extent).map(|i| [&head[..], &[i]].concat())).collect();
+/// Calls `each` for all indices of a shape in row-major order.
+pub fn each_index(shape: &[usize], mut each: impl FnMut(&[usize])) {
+    if shape.contains(&0) {
+        return;
     }
-    all
+    let mut index = vec![0; shape.len()];
+    loop {
+        each(&index);
+        let Some(axis) = (0..shape.len()).rev().find(|&axis| index[axis] + 1 < shape[axis]) else { return };
+        index[axis] += 1;
+        index[axis + 1..].fill(0);
+    }
 }
 
 fn ravel(index: &[usize], shape: &[usize]) -> usize {
@@ -97,33 +102,38 @@ pub fn python_slice(start: Option<isize>, stop: Option<isize>, step: isize, exte
 
 /// Whether some strides read `cells` over `shape` (rules L6 and L7), by trying the only candidates.
 pub fn strides_exist(shape: &[usize], cells: &[Option<usize>]) -> bool {
-    let valid: Vec<Vec<usize>> =
-        indices(shape).into_iter().zip(cells).filter(|(_, c)| c.is_some()).map(|(index, _)| index).collect();
-    let Some(corner) = valid.first() else { return true };
+    let mut corner = None;
+    let mut span = vec![(usize::MAX, 0); shape.len()];
+    each_index(shape, |index| {
+        if cells[ravel(index, shape)].is_some() {
+            corner.get_or_insert_with(|| index.to_vec());
+            span.iter_mut().zip(index).for_each(|(span, &i)| *span = (span.0.min(i), span.1.max(i)));
+        }
+    });
+    let Some(corner) = corner else { return true };
     // The valid positions must fill the box that they span.
-    let mut span = Vec::new();
-    for a in 0..shape.len() {
-        let low = valid.iter().map(|index| index[a]).min().unwrap();
-        let high = valid.iter().map(|index| index[a]).max().unwrap();
-        span.push((low, high));
-    }
-    if span.iter().map(|(low, high)| high - low + 1).product::<usize>() != valid.len() {
+    let valid = cells.iter().flatten().count();
+    if span.iter().map(|(low, high)| high - low + 1).product::<usize>() != valid {
         return false;
     }
-    let read = |index: &[usize]| cells[ravel(index, shape)].unwrap() as i128;
-    let origin = read(corner);
+    let read = |index: &[usize]| cells[ravel(index, shape)].map(|cell| cell as i128);
+    let origin = read(&corner).unwrap();
     let mut strides = vec![0; shape.len()];
     for a in 0..shape.len() {
         if span[a].1 > span[a].0 {
             let mut next = corner.clone();
             next[a] += 1;
-            strides[a] = read(&next) - origin;
+            strides[a] = read(&next).unwrap() - origin;
         }
     }
-    valid.iter().all(|index| {
-        let steps: i128 = (0..shape.len()).map(|a| (index[a] - corner[a]) as i128 * strides[a]).sum();
-        read(index) == origin + steps
-    })
+    let mut all = true;
+    each_index(shape, |index| {
+        if let Some(cell) = read(index) {
+            let steps: i128 = (0..shape.len()).map(|a| (index[a] - corner[a]) as i128 * strides[a]).sum();
+            all &= cell == origin + steps;
+        }
+    });
+    all
 }
 
 impl Model {
@@ -142,9 +152,12 @@ impl Model {
         self.cells.iter().enumerate().all(|(k, cell)| *cell == Some(first + k))
     }
 
-    /// The indices that are read.
-    pub fn reads(&self) -> BTreeSet<usize> {
-        self.cells.iter().copied().flatten().collect()
+    /// The indices that are read, each once, in order.
+    pub fn reads(&self) -> Vec<usize> {
+        let mut reads: Vec<usize> = self.cells.iter().copied().flatten().collect();
+        reads.sort_unstable();
+        reads.dedup();
+        reads
     }
 
     pub fn self_overlaps(&self) -> bool {
@@ -152,40 +165,45 @@ impl Model {
     }
 
     pub fn shares_memory(&self, other: &Self) -> bool {
-        !self.reads().is_disjoint(&other.reads())
+        let theirs = other.reads();
+        self.reads().iter().any(|index| theirs.binary_search(index).is_ok())
     }
 
     /// Bytes read of each line, by line number.
     pub fn bytes_per_line(&self, size: usize, line: usize) -> BTreeMap<usize, usize> {
-        let bytes: BTreeSet<usize> = self.reads().iter().flat_map(|&i| i * size..(i + 1) * size).collect();
         let mut lines = BTreeMap::new();
-        for byte in bytes {
-            *lines.entry(byte / line).or_default() += 1;
+        for index in self.reads() {
+            let (from, to) = (index * size, (index + 1) * size);
+            for number in from / line..to.div_ceil(line) {
+                let inside = to.min((number + 1) * line) - from.max(number * line);
+                *lines.entry(number).or_default() += inside;
+            }
         }
         lines
     }
 
-    /// The view whose position `index` reads what this one reads at `old(index)`; `None` is padding.
+    /// The view whose position `index` reads what this one reads at the index that `find(index, old)` leaves in
+    /// `old`; `None` is padding.
     fn gather(
         &self,
         shape: Vec<usize>,
-        old: impl Fn(&[usize]) -> Option<Vec<usize>>,
+        find: impl Fn(&[usize], &mut [usize]) -> Option<()>,
     ) -> Result<Self, Refused> {
-        count(&shape)?;
-        let read = |index: Vec<usize>| self.cells[ravel(&old(&index)?, &self.shape)];
-        let cells = indices(&shape).into_iter().map(read).collect();
+        let mut cells = Vec::with_capacity(count(&shape)?);
+        let mut old = vec![0; self.shape.len()];
+        each_index(&shape, |index| {
+            let there = find(index, &mut old);
+            cells.push(there.and_then(|()| self.cells[ravel(&old, &self.shape)]));
+        });
         Ok(Self { shape, cells, buffer_len: self.buffer_len })
     }
 
     /// Another order of the axes: new axis `k` is old axis `order[k]`.
     fn permuted(&self, order: &[usize]) -> Result<Self, Refused> {
         let shape = order.iter().map(|&a| self.shape[a]).collect();
-        self.gather(shape, |index| {
-            let mut old = vec![0; order.len()];
-            for (&a, &i) in order.iter().zip(index) {
-                old[a] = i;
-            }
-            Some(old)
+        self.gather(shape, |index, old| {
+            order.iter().zip(index).for_each(|(&a, &i)| old[a] = i);
+            Some(())
         })
     }
 
@@ -269,11 +287,11 @@ impl Model {
             Op::Flip(axes) => {
                 let all: Vec<isize> = (0..ndim as isize).collect();
                 let flipped = distinct_axes(axes.as_deref().unwrap_or(&all), ndim)?;
-                self.gather(self.shape.clone(), |index| {
-                    let turn = |(a, &i): (usize, &usize)| {
-                        if flipped.contains(&a) { self.shape[a] - 1 - i } else { i }
-                    };
-                    Some(index.iter().enumerate().map(turn).collect())
+                self.gather(self.shape.clone(), |index, old| {
+                    for (a, &i) in index.iter().enumerate() {
+                        old[a] = if flipped.contains(&a) { self.shape[a] - 1 - i } else { i };
+                    }
+                    Some(())
                 })
             }
             Op::Pad { widths, .. } => {
@@ -285,13 +303,12 @@ impl Model {
                     let padded = before as u128 + extent as u128 + after as u128;
                     shape.push(usize::try_from(padded).ok().filter(|&n| n < 1 << 62).ok_or(TOO_LARGE)?);
                 }
-                self.gather(shape, |index| {
-                    let mut old = Vec::new();
+                self.gather(shape, |index, old| {
                     for a in 0..ndim {
                         let inner = index[a].checked_sub(widths[a].0 as usize)?;
-                        old.push(Some(inner).filter(|&i| i < self.shape[a])?);
+                        old[a] = Some(inner).filter(|&i| i < self.shape[a])?;
                     }
-                    Some(old)
+                    Some(())
                 })
             }
             Op::Shrink(ranges) => {
@@ -305,7 +322,10 @@ impl Model {
                     }
                     shape.push((to - from) as usize);
                 }
-                self.gather(shape, |index| Some((0..ndim).map(|a| index[a] + ranges[a].0 as usize).collect()))
+                self.gather(shape, |index, old| {
+                    (0..ndim).for_each(|a| old[a] = index[a] + ranges[a].0 as usize);
+                    Some(())
+                })
             }
             Op::Unfold(a, size, step) => {
                 let a = axis(*a, ndim)?;
@@ -316,10 +336,10 @@ impl Model {
                 let mut shape = self.shape.clone();
                 shape[a] = (0..self.shape[a]).step_by(step).filter(|at| at + size <= self.shape[a]).count();
                 shape.push(size);
-                self.gather(shape, |index| {
-                    let mut old = index[..ndim].to_vec();
+                self.gather(shape, |index, old| {
+                    old.copy_from_slice(&index[..ndim]);
                     old[a] = index[a] * step + index[ndim];
-                    Some(old)
+                    Some(())
                 })
             }
             Op::Diagonal(offset, a, b) => {
@@ -336,13 +356,10 @@ impl Model {
                 let rest: Vec<usize> = (0..ndim).filter(|&c| c != a && c != b).collect();
                 let mut shape: Vec<usize> = rest.iter().map(|&c| self.shape[c]).collect();
                 shape.push(on.len());
-                self.gather(shape, |index| {
-                    let mut old = vec![0; ndim];
-                    for (&c, &i) in rest.iter().zip(index) {
-                        old[c] = i;
-                    }
+                self.gather(shape, |index, old| {
+                    rest.iter().zip(index).for_each(|(&c, &i)| old[c] = i);
                     (old[a], old[b]) = on[index[rest.len()]];
-                    Some(old)
+                    Some(())
                 })
             }
             Op::AsStrided { shape, strides, offset } => self.as_strided(shape, strides, *offset),
@@ -391,10 +408,14 @@ impl Model {
                     taken.push((named, Some(shape.len() - 1)));
                 }
                 Index::Ellipsis => unreachable!("expanded above"),
+                other => panic!("the model does not know {other:?}"),
             }
         }
-        self.gather(shape, |index| {
-            Some(taken.iter().map(|(named, at)| named[at.map_or(0, |at| index[at])]).collect())
+        self.gather(shape, |index, old| {
+            for (old, (named, at)) in old.iter_mut().zip(&taken) {
+                *old = named[at.map_or(0, |at| index[at])];
+            }
+            Some(())
         })
     }
 
@@ -404,8 +425,9 @@ impl Model {
         if (0..ndim).any(|a| self.shape[a] != 1 && self.shape[a] != shape[a + added]) {
             return Err("broadcast");
         }
-        self.gather(shape, |index| {
-            Some((0..ndim).map(|a| if self.shape[a] == 1 { 0 } else { index[a + added] }).collect())
+        self.gather(shape, |index, old| {
+            (0..ndim).for_each(|a| old[a] = if self.shape[a] == 1 { 0 } else { index[a + added] });
+            Some(())
         })
     }
 
@@ -456,14 +478,13 @@ impl Model {
             return Err("rank");
         }
         count(&shape)?;
-        let mut cells = Vec::new();
-        for index in indices(&shape) {
+        let mut cells: Vec<i128> = Vec::new();
+        each_index(&shape, |index| {
             let steps: i128 = index.iter().zip(strides).map(|(&i, &s)| i as i128 * s as i128).sum();
-            let at = offset as i128 + steps;
-            if at > isize::MAX as i128 || at < isize::MIN as i128 {
-                return Err(TOO_LARGE);
-            }
-            cells.push(at);
+            cells.push(offset as i128 + steps);
+        });
+        if cells.iter().any(|&at| at > isize::MAX as i128 || at < isize::MIN as i128) {
+            return Err(TOO_LARGE);
         }
         if cells.iter().any(|&at| at < 0 || at >= self.buffer_len as i128) {
             return Err("bounds");
