@@ -69,21 +69,134 @@ pub(super) fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// [`Level::gather`], portable.
+/// Rows of elements that span more than this ask for their source ahead, so far ahead, or so many elements.
+const GATHER_AHEAD: usize = 1024;
+const GATHER_AHEAD_ELEMENTS: usize = 16;
+
+/// [`Level::gather`], element by element.
 ///
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn gather<const E: usize>(
+pub(super) unsafe fn gather<L: Level, const E: usize>(
     dst: *mut u8,
     src: *const u8,
     n: usize,
     stride: isize,
     size: usize,
 ) {
-    for j in 0..n {
-        // SAFETY: j < n, which the caller vouches for on both sides.
+    let gap = stride.unsigned_abs();
+    let asks = match n.saturating_mul(gap) {
+        0..=GATHER_AHEAD => 0,
+        _ if gap <= 16 => 1,
+        _ if gap <= 32 => 2,
+        _ => 4,
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        match asks {
+            0 => gather_asking::<L, E, 0>(dst, src, n, stride, size),
+            1 => gather_asking::<L, E, 1>(dst, src, n, stride, size),
+            2 => gather_asking::<L, E, 2>(dst, src, n, stride, size),
+            _ => gather_asking::<L, E, 4>(dst, src, n, stride, size),
+        }
+    }
+}
+
+/// [`gather`], asking `ASKS` times for the source of later elements with every four elements: the hardware
+/// follows steps of a part of a line badly.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn gather_asking<L: Level, const E: usize, const ASKS: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+) {
+    let gap = stride.unsigned_abs();
+    let ahead = GATHER_AHEAD.max(GATHER_AHEAD_ELEMENTS * gap) as isize * stride.signum();
+    // Four at a time: a jump for each would cost as much as the element.
+    let mut j = 0;
+    while j + 4 <= n {
+        // SAFETY: j + 3 < n, which the caller vouches for on both sides.
+        unsafe {
+            let (to, from) = (dst.add(j * size), src.offset(j as isize * stride));
+            let mut ask = 0;
+            while ask < ASKS {
+                L::prefetch(from.wrapping_offset(ahead + (4 / ASKS * ask) as isize * stride));
+                ask += 1;
+            }
+            element::<E>(to, from, size);
+            element::<E>(to.add(size), from.offset(stride), size);
+            element::<E>(to.add(2 * size), from.offset(2 * stride), size);
+            element::<E>(to.add(3 * size), from.offset(3 * stride), size);
+        }
+        j += 4;
+    }
+    while j < n {
+        // SAFETY: j < n.
         unsafe { element::<E>(dst.add(j * size), src.offset(j as isize * stride), size) }
+        j += 1;
+    }
+}
+
+/// Rows of elements that lie far apart, a few columns of all rows at a time: going down the columns, each
+/// source line is used up while it is at hand, and a short row costs no loop of its own.
+///
+/// # Safety
+/// As [`super::tile::run`] for a tile of kind gather.
+#[inline(always)]
+pub(super) unsafe fn gather_down<const E: usize>(t: &Tile<'_>, size: usize) {
+    /// `N` columns.
+    ///
+    /// # Safety
+    /// As [`gather_down`]; `src` and `dst` are where the first of them starts.
+    #[inline(always)]
+    unsafe fn columns<const E: usize, const N: usize>(
+        t: &Tile<'_>,
+        src: *const u8,
+        dst: *mut u8,
+        size: usize,
+    ) {
+        for a in t.a {
+            // SAFETY: elements of the tile.
+            unsafe {
+                let (from, to) = (src.offset(a.src), dst.offset(a.dst));
+                let mut k = 0;
+                while k < N {
+                    element::<E>(to.add(k * size), from.offset(k as isize * t.b_src), size);
+                    k += 1;
+                }
+            }
+        }
+    }
+    let mut j = 0;
+    while j < t.nb {
+        // SAFETY: columns j.. of the tile.
+        unsafe {
+            let (src, dst) = (t.src.offset(j as isize * t.b_src), t.dst.add(j * size));
+            j += match t.nb - j {
+                1 => {
+                    columns::<E, 1>(t, src, dst, size);
+                    1
+                }
+                2 | 3 => {
+                    columns::<E, 2>(t, src, dst, size);
+                    2
+                }
+                4..8 => {
+                    columns::<E, 4>(t, src, dst, size);
+                    4
+                }
+                _ => {
+                    columns::<E, 8>(t, src, dst, size);
+                    8
+                }
+            };
+        }
     }
 }
 
@@ -141,6 +254,47 @@ pub(super) unsafe fn transpose<const E: usize>(
     }
 }
 
+/// What the rows of a tile that are made in the same way have in common, worked out once a tile.
+pub(super) trait Recipe: Sized {
+    /// For [`Level::splat`].
+    ///
+    /// # Safety
+    /// The CPU has the level, here and below.
+    unsafe fn splat(size: usize) -> Self;
+
+    /// For [`Level::gather`] of rows of `n` elements, `stride` bytes apart.
+    ///
+    /// # Safety
+    /// See [`Recipe::splat`].
+    unsafe fn gather(n: usize, stride: isize, size: usize, stream: bool) -> Self;
+
+    /// For [`Level::interleave`].
+    ///
+    /// # Safety
+    /// See [`Recipe::splat`].
+    unsafe fn interleave(channels: usize, size: usize) -> Self;
+
+    /// Whether [`Level::gather`] does better with this recipe than element by element.
+    fn gathers(&self) -> bool;
+}
+
+/// The portable loops need nothing.
+impl Recipe for () {
+    #[inline(always)]
+    unsafe fn splat(_: usize) -> Self {}
+
+    #[inline(always)]
+    unsafe fn gather(_: usize, _: isize, _: usize, _: bool) -> Self {}
+
+    #[inline(always)]
+    unsafe fn interleave(_: usize, _: usize) -> Self {}
+
+    #[inline(always)]
+    fn gathers(&self) -> bool {
+        false
+    }
+}
+
 /// A level's inner loops.
 pub(super) trait Level: Sized {
     /// Runs a part in a function of its own that has the level's instructions.
@@ -177,26 +331,38 @@ pub(super) trait Level: Sized {
         }
     }
 
+    /// See [`Recipe`].
+    type Recipe: Recipe;
+
     /// Writes `n` copies of the element at `src`. With `stream`, whole lines may bypass the caches, here
     /// and below.
     ///
     /// # Safety
-    /// `dst` holds `n` elements, `src` one.
+    /// `dst` holds `n` elements, `src` one; the recipe was made for the same arguments, here and below.
     #[inline(always)]
-    unsafe fn splat<const E: usize>(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
-        let _ = stream;
+    unsafe fn splat<const E: usize>(
+        recipe: &Self::Recipe,
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        size: usize,
+        stream: bool,
+    ) {
+        let _ = (recipe, stream);
         for j in 0..n {
             // SAFETY: j < n elements of the destination; one element of the source.
             unsafe { element::<E>(dst.add(j * size), src, size) }
         }
     }
 
-    /// Reads `n` elements `stride` bytes apart and writes them side by side.
+    /// Reads `n` elements `stride` bytes apart and writes them side by side. The recipe may be that of another
+    /// number of elements.
     ///
     /// # Safety
     /// `dst` holds `n` elements; every `src + j * stride` for `j < n` holds one.
     #[inline(always)]
     unsafe fn gather<const E: usize>(
+        recipe: &Self::Recipe,
         dst: *mut u8,
         src: *const u8,
         n: usize,
@@ -204,9 +370,9 @@ pub(super) trait Level: Sized {
         size: usize,
         stream: bool,
     ) {
-        let _ = stream;
+        let _ = (recipe, stream);
         // SAFETY: the caller's promise.
-        unsafe { gather::<E>(dst, src, n, stride, size) }
+        unsafe { gather::<Self, E>(dst, src, n, stride, size) }
     }
 
     /// Writes `n` groups of `channels` elements; element `c` of group `j` comes from
@@ -216,6 +382,7 @@ pub(super) trait Level: Sized {
     /// `dst` holds `n * channels` elements; every source position named above holds one.
     #[inline(always)]
     unsafe fn interleave<const E: usize>(
+        recipe: &Self::Recipe,
         dst: *mut u8,
         src: *const u8,
         n: usize,
@@ -223,7 +390,7 @@ pub(super) trait Level: Sized {
         size: usize,
         stream: bool,
     ) {
-        let _ = stream;
+        let _ = (recipe, stream);
         // SAFETY: the caller's promise.
         unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
     }

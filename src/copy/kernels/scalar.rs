@@ -5,6 +5,8 @@ use super::{Isa, LevelEntry, level::Level, stage, tile};
 struct Scalar;
 
 impl Level for Scalar {
+    type Recipe = ();
+
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.
         unsafe { P::run::<Self>(t) }

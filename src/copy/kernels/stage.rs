@@ -181,17 +181,17 @@ unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8,
     let row_bytes = t.nb * size;
     let mut at = [MaybeUninit::<u32>::uninit(); MAX_STEPS];
     let slots = &mut at[..rows.len()];
-    let adjacent = |i: usize| rows[i - 1].dst + row_bytes as isize == rows[i].dst;
+    let apart = turns(rows, row_bytes);
     let mut end = 0usize;
-    for (i, slot) in slots.iter_mut().enumerate() {
-        let start = if i > 0 && adjacent(i) {
-            end
-        } else {
-            // A line of slack keeps rows apart whose length is a power of two.
-            end.next_multiple_of(LINE) + LINE + t.dst.wrapping_offset(rows[i].dst).addr() % LINE
-        };
-        slot.write(start as u32);
-        end = start + row_bytes;
+    for run in 0..apart {
+        // A line of slack keeps rows apart whose length is a power of two.
+        let mut start =
+            end.next_multiple_of(LINE) + LINE + t.dst.wrapping_offset(rows[run].dst).addr() % LINE;
+        for slot in slots[run..].iter_mut().step_by(apart) {
+            slot.write(start as u32);
+            start += row_bytes;
+        }
+        end = start;
     }
     assert!(end <= STAGING_BYTES);
     // SAFETY: every one of `slots` was written above.
@@ -199,17 +199,18 @@ unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8,
     // SAFETY: staging rows do not overlap and fit; each run goes where the tile's rows go.
     unsafe {
         L::transpose::<E>(src, t.staging, rows.len(), |i| offset(i) as isize, t.b, size, false);
-        let mut i = 0;
-        while i < rows.len() {
-            let start = offset(i);
-            let dst = t.dst.offset(rows[i].dst);
-            let mut run = row_bytes;
-            i += 1;
-            while i < rows.len() && adjacent(i) {
-                run += row_bytes;
-                i += 1;
-            }
-            stream::<L>(dst, t.staging.add(start), run);
+        for run in 0..apart {
+            let bytes = (rows.len() - run).div_ceil(apart) * row_bytes;
+            stream::<L>(t.dst.offset(rows[run].dst), t.staging.add(offset(run)), bytes);
         }
     }
+}
+
+/// In how many destination runs the rows go, by turns: row `i` touches row `i + turns`. As many as there are
+/// rows where they do not touch.
+#[inline(always)]
+fn turns(rows: &[Step], row_bytes: usize) -> usize {
+    let touch = |i: usize, j: usize| rows[i].dst + row_bytes as isize == rows[j].dst;
+    let turns = (1..rows.len()).find(|&j| touch(0, j));
+    turns.filter(|&n| (n..rows.len()).all(|i| touch(i - n, i))).unwrap_or(rows.len())
 }

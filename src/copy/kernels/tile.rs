@@ -2,7 +2,7 @@
 
 use super::bordered;
 use super::cells::Cells;
-use super::level::{Level, element};
+use super::level::{self, Level, Recipe, element};
 use super::stage::{self, Sink};
 
 /// Most rows or columns that a table of offsets holds.
@@ -165,14 +165,21 @@ impl<const E: usize> Part for Rows<E> {
         // positions that belong to them.
         unsafe {
             match t.kind {
-                Kind::Splat => rows::<L, _>(t, size, Splat::<E>(size)),
+                Kind::Splat => rows::<L, _>(t, size, Splat::<L, E>(size, L::Recipe::splat(size))),
                 Kind::Gather => {
-                    if t.staged || !planes(t, size) || !L::planes(t, size) {
-                        rows::<L, _>(t, size, Gather::<E>(t.b_src, size));
+                    if !t.staged && planes(t, size) && L::planes(t, size) {
+                        return;
                     }
+                    let recipe = L::Recipe::gather(t.nb, t.b_src, size, t.stream);
+                    if !t.staged && down(t) && !recipe.gathers() {
+                        return level::gather_down::<E>(t, size);
+                    }
+                    rows::<L, _>(t, size, Gather::<L, E>(t.b_src, size, recipe));
                 }
                 Kind::Interleave => {
-                    rows::<L, _>(t, size * t.channels, Interleave::<E>(t.channels, t.channel_src, size));
+                    let recipe = L::Recipe::interleave(t.channels, size);
+                    let interleave = Interleave::<L, E>(t.channels, t.channel_src, size, recipe);
+                    rows::<L, _>(t, size * t.channels, interleave);
                 }
                 Kind::Shuffle => {
                     let cells = Cells::new(t.b, t.b_src, size);
@@ -225,26 +232,34 @@ fn planes(t: &Tile<'_>, size: usize) -> bool {
         && t.a.iter().enumerate().all(|(c, a)| a.src == (c * size) as isize)
 }
 
+/// Whether a gather tile is better walked down its columns: its rows are short, or closer to each other in the
+/// source than the elements of one row.
+#[inline(always)]
+fn down(t: &Tile<'_>) -> bool {
+    let [first, second, ..] = t.a else { return false };
+    t.nb < 16 || first.src.abs_diff(second.src) < t.b_src.unsigned_abs()
+}
+
 /// For rows that may bypass the caches: where the row after this one (roughly) is read.
 type Then = Option<*const u8>;
 
 /// What fills a row. A trait and not closures: only methods can be told to inline, and what is not
 /// inlined into the level's entry function loses the level's instructions.
-trait Produce {
+trait Produce<L: Level> {
     /// Writes `n` columns at `dst`; `src` is where the first of them is read.
     ///
     /// # Safety
     /// `dst` holds `n` columns and every source position of theirs is readable. With `then`,
     /// whole lines may bypass the caches.
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then);
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then);
 }
 
 /// A column is one byte.
 struct Copy;
 
-impl Produce for Copy {
+impl<L: Level> Produce<L> for Copy {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise, here and below.
         unsafe {
             match then {
@@ -256,44 +271,44 @@ impl Produce for Copy {
 }
 
 /// Element size.
-struct Splat<const E: usize>(usize);
+struct Splat<L: Level, const E: usize>(usize, L::Recipe);
 
-impl<const E: usize> Produce for Splat<E> {
+impl<L: Level, const E: usize> Produce<L> for Splat<L, E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::splat::<E>(dst, src, n, self.0, then.is_some()) }
+        unsafe { L::splat::<E>(&self.1, dst, src, n, self.0, then.is_some()) }
     }
 }
 
 /// Stride, element size.
-struct Gather<const E: usize>(isize, usize);
+struct Gather<L: Level, const E: usize>(isize, usize, L::Recipe);
 
-impl<const E: usize> Produce for Gather<E> {
+impl<L: Level, const E: usize> Produce<L> for Gather<L, E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::gather::<E>(dst, src, n, self.0, self.1, then.is_some()) }
+        unsafe { L::gather::<E>(&self.2, dst, src, n, self.0, self.1, then.is_some()) }
     }
 }
 
 /// Channels, their stride, element size.
-struct Interleave<const E: usize>(usize, isize, usize);
+struct Interleave<L: Level, const E: usize>(usize, isize, usize, L::Recipe);
 
-impl<const E: usize> Produce for Interleave<E> {
+impl<L: Level, const E: usize> Produce<L> for Interleave<L, E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::interleave::<E>(dst, src, n, (self.0, self.1), self.2, then.is_some()) }
+        unsafe { L::interleave::<E>(&self.3, dst, src, n, (self.0, self.1), self.2, then.is_some()) }
     }
 }
 
 /// A column is a cell.
 struct Shuffle<'t, const E: usize>(&'t Cells<'t>);
 
-impl<const E: usize> Produce for Shuffle<'_, E> {
+impl<L: Level, const E: usize> Produce<L> for Shuffle<'_, E> {
     #[inline(always)]
-    unsafe fn produce<L: Level>(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
         unsafe { L::cells::<E>(self.0, dst, src, n, then.is_some()) }
     }
@@ -305,7 +320,7 @@ impl<const E: usize> Produce for Shuffle<'_, E> {
 /// # Safety
 /// As [`run`]; the producer's columns are those of the tile.
 #[inline(always)]
-unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
+unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) {
     // SAFETY: offsets of rows come from the tile, which the caller vouches for.
     unsafe {
         if !t.staged {
@@ -317,7 +332,7 @@ unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
                     Some(later) => t.src.wrapping_offset(later.src),
                     None => t.src.wrapping_offset(t.ahead + t.a[(i + ahead) % t.a.len()].src),
                 });
-                producer.produce::<L>(dst, src, t.nb, then);
+                producer.produce(dst, src, t.nb, then);
             }
             return;
         }
@@ -328,7 +343,7 @@ unsafe fn rows<L: Level, P: Produce>(t: &Tile<'_>, unit: usize, producer: P) {
             let mut done = 0;
             while done < t.nb {
                 let n = sink.room(unit).min(t.nb - done);
-                producer.produce::<L>(sink.at(), src.offset(done as isize * t.b_src), n, None);
+                producer.produce(sink.at(), src.offset(done as isize * t.b_src), n, None);
                 sink.advance::<L>(n * unit, unit);
                 done += n;
             }

@@ -20,6 +20,10 @@ const SHORT_ROW_BYTES: usize = 8 * LINE;
 /// A source axis of at most this many elements is deinterleaved, a destination axis interleaved.
 const FEW: usize = 4;
 
+/// A tile of short gathered rows holds so many elements, and so many bytes.
+const DOWN_ELEMENTS: usize = 4096;
+const DOWN_BYTES: usize = 16 << 10;
+
 /// What a choice depends on beside the axes.
 pub(super) struct Context<'t> {
     pub(super) tuning: &'t Tuning,
@@ -31,6 +35,12 @@ pub(super) struct Context<'t> {
     pub(super) bytes: usize,
     /// Rows need no staging: the level slides them onto lines.
     pub(super) slides: bool,
+}
+
+/// Whether rows of this pitch fall into a few sets of the first-level cache.
+fn crowded(pitch: isize) -> bool {
+    let past = pitch.unsigned_abs() % 1024;
+    past.min(1024 - past) < LINE
 }
 
 /// The fused form, as axes are taken out of it.
@@ -238,13 +248,38 @@ impl Draft {
             unreachable!("the leading source axis is not the innermost destination axis")
         };
         let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
-        match strategy {
-            Strategy::Deinterleave => columns.cut(4096 / self.element, LINE),
-            _ => {
-                columns.cut((1024 / self.element).max(16), LINE);
-                rows.cut((256 / lead.src.unsigned_abs()).max(8), 1);
+        if strategy == Strategy::Deinterleave && inner.extent * self.element >= 2 * LINE {
+            columns.cut(4096 / self.element, LINE);
+        } else {
+            // Rows that follow each other in the destination are written one after the other, and the source lines
+            // that they touch are still at hand when the tile beside them comes.
+            let lines = DOWN_BYTES * 2 / LINE / columns.extent();
+            if let Some(&next) = self.axes.last()
+                && next.dst.unsigned_abs() < lead.dst.unsigned_abs()
+                && next.extent.min(lines) >= 32
+            {
+                self.axes.pop();
+                self.axes.push(lead);
+                rows = Group::axis(next);
+                rows.cut(lines, 1);
+                return self.finish_gather(strategy, rows, columns);
             }
+            columns.cut((1024 / self.element).max(16), LINE);
+            // Short rows are worth a tile's call only when they are many; of long ones, as many as use up the
+            // source lines that a row touches.
+            let few = DOWN_ELEMENTS.min(DOWN_BYTES / self.element) / columns.full();
+            let want = (256 / lead.src.unsigned_abs()).max(8).max(few).min(MAX_STEPS);
+            while rows.extent() < want && columns.full() == columns.extent() {
+                let Some(axis) = self.axes.pop() else { break };
+                rows.push(axis);
+            }
+            rows.cut(want, 1);
         }
+        self.finish_gather(strategy, rows, columns)
+    }
+
+    /// [`Draft::gather_tiled`], once the tile is chosen.
+    fn finish_gather(mut self, strategy: Strategy, rows: Group, columns: Group) -> Piece {
         let close = columns.axes()[0].src.unsigned_abs() <= FEW * self.element;
         let slides = self.slides && LINE.is_multiple_of(self.element) && close;
         self.streaming &= columns.full() * self.element >= 4 * LINE;
@@ -289,12 +324,18 @@ impl Draft {
         let edge = super::square_edge(size);
         let on_lines = self.on_lines(&rows, &columns, context.misaligned);
         let mut from = tuning.streaming_from_bytes.of(size);
-        let halves = (columns.extent() * size).is_multiple_of(LINE / 2);
-        if !on_lines && !halves && size >= 4 && self.slides {
-            // Ordinary stores that straddle lines cost twice as much, so that streaming pays earlier.
-            from = (from / 2).max(from.min(tuning.l2_bytes.value / 2 * 3));
+        let slides = self.slides && LINE.is_multiple_of(size) && columns.extent() * size >= 8 * LINE;
+        if !on_lines && slides && size > 1 && rows.axes().first().is_some_and(|a| crowded(a.dst)) {
+            // Ordinary stores that straddle lines, all in a few sets, cost twice as much: streaming pays earlier.
+            let earlier = from / if size == 2 { 3 } else { 2 };
+            from = earlier.max(from.min(tuning.l2_bytes.value / 2 * 3));
         }
-        self.streaming = context.streaming.unwrap_or(total >= from);
+        // Short rows go through staging memory, which costs more than it gives where a visit to a source row
+        // takes little with it, and where elements are narrow.
+        let brief = size <= 2 || rows.axes()[0].extent * size < 4 * LINE;
+        let staged_in_vain =
+            !on_lines && brief && columns.extent() * size < 8 * LINE && size.is_power_of_two();
+        self.streaming = context.streaming.unwrap_or(total >= from && !staged_in_vain);
         let direct = !self.streaming || on_lines;
         if direct {
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
@@ -323,9 +364,10 @@ impl Draft {
         }
         columns.cut((tuning.staged_dst_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
         let row_bytes = columns.full() * size;
-        let short = columns.full() == columns.extent() && row_bytes < 4 * LINE;
+        let touch = rows.axes().iter().any(|a| a.dst == row_bytes as isize);
+        let short = row_bytes < if touch { 8 * LINE } else { 4 * LINE };
         // Short rows that touch leave together as one run: the longer, the better.
-        let want = if short {
+        let want = if columns.full() == columns.extent() && short {
             self.row_tile / row_bytes
         } else {
             let along = tuning.staged_src_bytes.of(size);

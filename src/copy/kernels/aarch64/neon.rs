@@ -74,6 +74,8 @@ impl Vector for uint8x16_t {
 }
 
 impl Level for Neon {
+    type Recipe = ();
+
     #[target_feature(enable = "neon")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.

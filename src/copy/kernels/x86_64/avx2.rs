@@ -68,6 +68,8 @@ impl Vector for __m256i {
 }
 
 impl Level for Avx2 {
+    type Recipe = ();
+
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.

@@ -5,6 +5,7 @@ use super::super::level::{self, Level};
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
+use super::recipe::Recipe;
 use super::slide::low;
 use super::{odd, rows, slide, weave};
 use std::arch::x86_64::*;
@@ -117,6 +118,8 @@ impl Vector for __m512i {
 }
 
 impl Level for Avx512 {
+    type Recipe = Recipe;
+
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.
@@ -150,13 +153,21 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn splat<const E: usize>(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
+    unsafe fn splat<const E: usize>(
+        recipe: &Recipe,
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        size: usize,
+        stream: bool,
+    ) {
         // SAFETY: the caller's promise.
-        unsafe { rows::splat(dst, src, n, size, stream) }
+        unsafe { rows::splat(recipe, dst, src, n, size, stream) }
     }
 
     #[inline(always)]
     unsafe fn gather<const E: usize>(
+        recipe: &Recipe,
         dst: *mut u8,
         src: *const u8,
         n: usize,
@@ -166,15 +177,16 @@ impl Level for Avx512 {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            match rows::gather(dst, src, n, stride, size, stream) {
-                Some(()) => {}
-                None => level::gather::<E>(dst, src, n, stride, size),
+            match recipe {
+                Recipe::Gather(gather) => rows::gather(gather, dst, src, n, stride, size, stream),
+                _ => level::gather::<Self, E>(dst, src, n, stride, size),
             }
         }
     }
 
     #[inline(always)]
     unsafe fn interleave<const E: usize>(
+        recipe: &Recipe,
         dst: *mut u8,
         src: *const u8,
         n: usize,
@@ -184,9 +196,11 @@ impl Level for Avx512 {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            match weave::interleave(dst, src, n, (channels, channel), size, stream) {
-                Some(()) => {}
-                None => level::interleave::<E>(dst, src, n, channels, channel, size),
+            match recipe {
+                Recipe::Interleave(picks) => {
+                    weave::interleave(picks, dst, src, n, (channels, channel), size, stream);
+                }
+                _ => level::interleave::<E>(dst, src, n, channels, channel, size),
             }
         }
     }

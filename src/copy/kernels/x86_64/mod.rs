@@ -4,6 +4,7 @@ pub(super) mod avx2;
 pub(super) mod avx512;
 mod odd;
 mod pick;
+mod recipe;
 mod rows;
 mod slide;
 pub(super) mod sse2;

@@ -46,6 +46,22 @@ impl Pick {
         }
     }
 
+    /// [`Pick::evenly`] for elements of any size.
+    ///
+    /// # Safety
+    /// See [`Pick::evenly`].
+    #[inline(always)]
+    pub(super) unsafe fn of_size(size: usize, first: isize, step: isize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if size.is_power_of_two() {
+                Self::evenly(size, first as i16, step as i16)
+            } else {
+                Self::cells(size, first, step)
+            }
+        }
+    }
+
     /// [`Pick::evenly`] for elements of any size, as many as fit a vector.
     ///
     /// # Safety

@@ -2,38 +2,34 @@
 
 use super::super::tile::Tile;
 use super::pick::{AHEAD, Out, Pick, Store};
+use super::recipe::{Gather, Recipe};
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
-/// Gathers `n` elements of at most 64 bytes, `stride` bytes apart; `None` where they are too far apart for
-/// byte permutes. A function of its own for all sizes: it is called once a row.
+/// Gathers `n` elements of at most 64 bytes, `stride` bytes apart. A function of its own for all sizes: it is
+/// called once a row.
 ///
 /// # Safety
 /// As [`super::super::level::Level::gather`]; the CPU has the level.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn gather(
+    recipe: &Gather,
     dst: *mut u8,
     src: *const u8,
     n: usize,
     stride: isize,
     size: usize,
     stream: bool,
-) -> Option<()> {
-    let span = (64 / size - 1) * stride.unsigned_abs() + size;
-    // As many loads as elements: one by one is as good, and starts at once.
-    let wide = !stream && size >= 16 && span.div_ceil(64) * size >= 48;
+) {
     // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
     unsafe {
-        match span {
-            _ if n < 4 || wide => return None,
-            0..=64 => gather_within::<1>(dst, src, n, stride, size, stream),
-            65..=128 => gather_within::<2>(dst, src, n, stride, size, stream),
-            129..=192 => gather_within::<3>(dst, src, n, stride, size, stream),
-            193..=256 => gather_within::<4>(dst, src, n, stride, size, stream),
-            _ => return None,
+        match recipe.windows {
+            1 => gather_within::<1>(recipe, dst, src, n, stride, size, stream),
+            2 => gather_within::<2>(recipe, dst, src, n, stride, size, stream),
+            3 => gather_within::<3>(recipe, dst, src, n, stride, size, stream),
+            _ => gather_within::<4>(recipe, dst, src, n, stride, size, stream),
         }
     }
-    Some(())
 }
 
 /// [`gather`] where as many elements as fit a line span at most `N` vectors.
@@ -42,6 +38,7 @@ pub(super) unsafe fn gather(
 /// As [`gather`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn gather_within<const N: usize>(
+    recipe: &Gather,
     dst: *mut u8,
     src: *const u8,
     n: usize,
@@ -51,20 +48,20 @@ unsafe fn gather_within<const N: usize>(
 ) {
     // SAFETY: the caller's promise; only elements that fill a vector exactly are pushed.
     unsafe {
-        if 64 % size != 0 {
-            gather_odd::<N>(dst, src, n, stride, size);
+        if !size.is_power_of_two() {
+            gather_odd::<N>(recipe, dst, src, n, stride, size);
         } else if stream && n * size >= 128 {
-            gather_to::<N, _>(Slide::new(dst), src, n, stride, size);
+            gather_to::<N, _>(recipe, Slide::new(dst), src, n, stride, size);
         } else {
-            gather_to::<N, _>(Store(dst), src, n, stride, size);
+            gather_to::<N, _>(recipe, Store(dst), src, n, stride, size);
         }
     }
 }
 
 /// The source window of a group of elements: where it is read, and what is picked from it. Going up it
 /// starts at the group's lowest byte, going down it ends at its highest.
-struct Window<const N: usize> {
-    pick: Pick,
+struct Window<'r, const N: usize> {
+    pick: &'r Pick,
     gap: usize,
     size: usize,
     down: bool,
@@ -72,24 +69,11 @@ struct Window<const N: usize> {
     ahead: isize,
 }
 
-impl<const N: usize> Window<N> {
-    /// # Safety
-    /// See [`Pick::evenly`].
+impl<'r, const N: usize> Window<'r, N> {
     #[inline(always)]
-    unsafe fn new(stride: isize, size: usize, stream: bool) -> Self {
-        let (gap, down) = (stride.unsigned_abs(), stride < 0);
-        // This is done once a row, and the size is known only at run time.
-        let (first, step) = if down { (64 * N - size, -(gap as isize)) } else { (0, gap as isize) };
-        // SAFETY: the caller's promise.
-        let pick = unsafe {
-            if size.is_power_of_two() {
-                Pick::evenly(size, first as i16, step as i16)
-            } else {
-                Pick::cells(size, first as isize, step)
-            }
-        };
+    fn new(recipe: &'r Gather, stride: isize, size: usize, stream: bool) -> Self {
         let ahead = if stream { AHEAD * stride.signum() } else { 0 };
-        Self { pick, gap, size, down, ahead }
+        Self { pick: &recipe.pick, gap: stride.unsigned_abs(), size, down: stride < 0, ahead }
     }
 
     /// Where the window of the group that starts at `first` begins.
@@ -121,28 +105,34 @@ impl<const N: usize> Window<N> {
         }
     }
 
-    /// The group that starts at `first`, of whose row `left` elements are left.
+    /// The last `left` elements of a row of `n`, less than a group.
     ///
     /// # Safety
     /// They are readable.
     #[inline(always)]
-    unsafe fn group(&self, first: *const u8, left: usize) -> __m512i {
-        let base = self.base(first);
-        let reach = (left - 1) * self.gap + self.size;
-        // SAFETY: a window is read whole only while the rest of the row spans as much; else masks let
-        // through only bytes of the row.
+    unsafe fn rest(&self, recipe: &Gather, first: *const u8, n: usize, left: usize) -> __m512i {
+        // SAFETY: the masks of so many elements.
         unsafe {
-            if reach >= 64 * N {
-                return self.whole(first);
+            if n == recipe.n {
+                self.masked(first, &recipe.rest)
+            } else {
+                self.masked(first, &Gather::masks(N, left, self.gap, self.size, self.down))
             }
+        }
+    }
+
+    /// The elements of the group that starts at `first` whose bytes `masks` let through.
+    ///
+    /// # Safety
+    /// They are readable.
+    #[inline(always)]
+    unsafe fn masked(&self, first: *const u8, masks: &[u64; 4]) -> __m512i {
+        let base = self.base(first);
+        // SAFETY: masks let through only bytes of the row.
+        unsafe {
             let mut v = [_mm512_setzero_si512(); 4];
             for (k, v) in v.iter_mut().enumerate().take(N) {
-                let mask = if self.down {
-                    !low((64 * N - reach).saturating_sub(64 * k).min(64))
-                } else {
-                    low(reach.saturating_sub(64 * k).min(64))
-                };
-                *v = _mm512_maskz_loadu_epi8(mask, base.wrapping_add(64 * k).cast());
+                *v = _mm512_maskz_loadu_epi8(masks[k], base.wrapping_add(64 * k).cast());
             }
             self.pick.from::<N>(v)
         }
@@ -153,6 +143,7 @@ impl<const N: usize> Window<N> {
 /// As [`gather`], for a size that divides 64.
 #[inline(always)]
 unsafe fn gather_to<const N: usize, O: Out>(
+    recipe: &Gather,
     mut out: O,
     src: *const u8,
     n: usize,
@@ -164,27 +155,23 @@ unsafe fn gather_to<const N: usize, O: Out>(
     // the row are read whole.
     unsafe {
         // A short row is in cache, or its neighbour was asked for.
-        let window = Window::<N>::new(stride, size, O::STREAMS || n * size >= 2048);
-        let (step, gap) = (each as isize * stride, stride.unsigned_abs());
+        let window = Window::<N>::new(recipe, stride, size, O::STREAMS || n * size >= 2048);
+        let step = each as isize * stride;
+        // Divisions would cost more than a short row.
         let whole =
-            ((n - 1) * gap + size).checked_sub(64 * N).map_or(0, |room| room / (each * gap).max(1) + 1);
-        let whole = whole.min(n / each);
+            if n == recipe.n { recipe.whole } else { Gather::whole(N, n, stride.unsigned_abs(), size) };
         let mut from = src;
         for _ in 0..whole {
             out.push(window.whole(from));
             from = from.wrapping_offset(step);
         }
-        let mut j = whole * each;
-        while j + each <= n {
-            out.push(window.group(src.offset(j as isize * stride), n - j));
-            j += each;
+        for _ in whole..n / each {
+            out.push(window.masked(from, &recipe.full));
+            from = from.wrapping_offset(step);
         }
-        if j < n {
-            let v = window.group(src.offset(j as isize * stride), n - j);
-            out.finish(v, (n - j) * size);
-        } else {
-            out.finish(_mm512_setzero_si512(), 0);
-        }
+        let left = n % each;
+        let v = if left > 0 { window.rest(recipe, from, n, left) } else { _mm512_setzero_si512() };
+        out.finish(v, left * size);
     }
 }
 
@@ -217,13 +204,25 @@ pub(super) unsafe fn planes(t: &Tile<'_>, size: usize) -> bool {
 unsafe fn planes_of<const N: usize>(t: &Tile<'_>, size: usize) {
     // SAFETY: offsets of rows come from the tile.
     unsafe {
-        let row = |c: usize| t.dst.offset(t.a[c].dst);
+        // Rows there are not are never written. No closures: what is not inlined loses the level's instructions.
+        let row = [row::<N>(t, 0), row::<N>(t, 1), row::<N>(t, 2), row::<N>(t, 3)];
         if t.stream {
-            planes_to::<N, _>(std::array::from_fn(|c| Slide::new(row(c))), t, size);
+            let out = [Slide::new(row[0]), Slide::new(row[1]), Slide::new(row[2]), Slide::new(row[3])];
+            planes_to::<N, _>(out, t, size);
         } else {
-            planes_to::<N, _>(std::array::from_fn(|c| Store(row(c))), t, size);
+            planes_to::<N, _>([Store(row[0]), Store(row[1]), Store(row[2]), Store(row[3])], t, size);
         }
     }
+}
+
+/// Where row `c` starts, or the last of `N` rows.
+///
+/// # Safety
+/// As [`planes`].
+#[inline(always)]
+unsafe fn row<const N: usize>(t: &Tile<'_>, c: usize) -> *mut u8 {
+    // SAFETY: offsets of rows come from the tile.
+    unsafe { t.dst.offset(t.a[c.min(N - 1)].dst) }
 }
 
 /// `N` vectors of the source make one of each row.
@@ -231,11 +230,17 @@ unsafe fn planes_of<const N: usize>(t: &Tile<'_>, size: usize) {
 /// # Safety
 /// As [`planes`].
 #[inline(always)]
-unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; N], t: &Tile<'_>, size: usize) {
+unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; 4], t: &Tile<'_>, size: usize) {
     let (each, step) = (64 / size, N * size);
     // SAFETY: whole vectors are read while there are as many columns left, then masks.
     unsafe {
-        let picks: [Pick; N] = std::array::from_fn(|c| Pick::evenly(size, (c * size) as i16, step as i16));
+        let (one, step) = (size as i16, step as i16);
+        let picks = [
+            Pick::evenly(size, 0, step),
+            Pick::evenly(size, one, step),
+            Pick::evenly(size, 2 * one, step),
+            Pick::evenly(size, 3 * one, step),
+        ];
         let mut v = [_mm512_setzero_si512(); 4];
         let mut from = t.src;
         for _ in 0..t.nb / each {
@@ -243,7 +248,7 @@ unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; N], t: &Tile<'_>, size:
                 _mm_prefetch::<_MM_HINT_T0>(from.wrapping_offset(AHEAD).wrapping_add(64 * k).cast());
                 *v = _mm512_loadu_si512(from.wrapping_add(64 * k).cast());
             }
-            for (out, pick) in out.iter_mut().zip(&picks) {
+            for (out, pick) in out.iter_mut().zip(&picks).take(N) {
                 out.push(pick.from::<N>(v));
             }
             from = from.wrapping_add(64 * N);
@@ -251,11 +256,11 @@ unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; N], t: &Tile<'_>, size:
         let left = t.nb % each;
         if left > 0 {
             for (k, v) in v.iter_mut().enumerate().take(N) {
-                let mask = low((left * step).saturating_sub(64 * k));
+                let mask = low((left * N * size).saturating_sub(64 * k));
                 *v = _mm512_maskz_loadu_epi8(mask, from.wrapping_add(64 * k).cast());
             }
         }
-        for (out, pick) in out.iter_mut().zip(&picks) {
+        for (out, pick) in out.iter_mut().zip(&picks).take(N) {
             out.finish(pick.from::<N>(v), left * size);
         }
     }
@@ -266,22 +271,34 @@ unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; N], t: &Tile<'_>, size:
 /// # Safety
 /// As [`gather`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
+unsafe fn gather_odd<const N: usize>(
+    recipe: &Gather,
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+) {
     let each = 64 / size;
     // SAFETY: a whole store only where the row goes on for 64 bytes.
     unsafe {
-        let window = Window::<N>::new(stride, size, false);
-        let mut j = 0;
-        while j < n {
-            let left = n - j;
-            let v = window.group(src.offset(j as isize * stride), left);
-            let to = dst.add(j * size);
-            if left * size >= 64 {
+        let window = Window::<N>::new(recipe, stride, size, false);
+        let (step, bytes) = (each as isize * stride, each * size);
+        let (mut from, mut to) = (src, dst);
+        let end = dst.wrapping_add(n * size);
+        for _ in 0..n / each {
+            let v = window.masked(from, &recipe.full);
+            if to.wrapping_add(64) <= end {
                 _mm512_storeu_si512(to.cast(), v);
             } else {
-                _mm512_mask_storeu_epi8(to.cast(), low(left.min(each) * size), v);
+                _mm512_mask_storeu_epi8(to.cast(), low(bytes), v);
             }
-            j += each;
+            (from, to) = (from.wrapping_offset(step), to.wrapping_add(bytes));
+        }
+        let left = n % each;
+        if left > 0 {
+            let v = window.rest(recipe, from, n, left);
+            _mm512_mask_storeu_epi8(to.cast(), low(left * size), v);
         }
     }
 }
@@ -291,12 +308,21 @@ unsafe fn gather_odd<const N: usize>(dst: *mut u8, src: *const u8, n: usize, str
 /// # Safety
 /// As [`super::super::level::Level::splat`]; the CPU has the level.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
+pub(super) unsafe fn splat(
+    recipe: &Recipe,
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    size: usize,
+    stream: bool,
+) {
     let bytes = n * size;
     // SAFETY: one element is read; whole vectors are stored while they fit, then a mask.
     unsafe {
         let one = _mm512_maskz_loadu_epi8(low(size), src.cast());
-        let pick = if size.is_power_of_two() { Pick::evenly(size, 0, 0) } else { Pick::cells(size, 0, 0) };
+        let Recipe::Splat(pick) = recipe else {
+            unreachable!("a tile of kind splat has the recipe of splat")
+        };
         let v = pick.from::<1>([one; 4]);
         if stream && 64 % size == 0 && bytes >= 128 {
             let mut out = Slide::new(dst);

@@ -3,7 +3,7 @@
 //! first and the last part of a row is a masked store.
 
 use super::super::stage;
-use super::super::tile::{STAGING_BYTES, Step, Tile};
+use super::super::tile::{Step, Tile};
 use super::super::vector::{self, Turned, Vector};
 use super::avx512::Avx512;
 use std::arch::x86_64::*;
@@ -17,10 +17,6 @@ const fn lines(element: usize) -> usize {
         _ => 4,
     }
 }
-
-/// So many rows of less than a line each fit into staging memory, wherever they start.
-const FEW_ROWS: usize = 512;
-const _: () = assert!(FEW_ROWS * 4 * 64 <= STAGING_BYTES);
 
 /// The lowest `n` bits, `n` at most 64.
 #[inline(always)]
@@ -134,15 +130,9 @@ impl Slide {
 pub(super) unsafe fn transpose<const E: usize>(t: &Tile<'_>, size: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        if !t.slides {
+        // The last tile of rows that were cut may have no whole vector.
+        if !t.slides || t.nb * size < 64 {
             return staged::<E>(t, size);
-        }
-        if t.nb * size < 64 {
-            // The last tile of rows that were cut: no vector of theirs is whole.
-            for (k, a) in t.a.chunks(FEW_ROWS).enumerate() {
-                staged::<E>(&Tile { src: t.src.add(k * FEW_ROWS * size), a, ..*t }, size);
-            }
-            return;
         }
         match E {
             1 => slide::<1>(t),

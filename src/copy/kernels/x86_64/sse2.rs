@@ -65,6 +65,8 @@ impl Vector for __m128i {
 }
 
 impl Level for Sse2 {
+    type Recipe = ();
+
     #[target_feature(enable = "sse2")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.

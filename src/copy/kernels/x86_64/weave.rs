@@ -98,29 +98,28 @@ unsafe fn cells_to<const N: usize>(
     }
 }
 
-/// Interleaves a few dense rows, element by element; `None` where a group of them does not fit a vector.
+/// Interleaves a few dense rows, element by element, as the recipe of so many says.
 ///
 /// # Safety
 /// As [`super::super::level::Level::interleave`]; the CPU has the level.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn interleave(
+    picks: &[Pick; 4],
     dst: *mut u8,
     src: *const u8,
     n: usize,
     (channels, channel): (usize, isize),
     size: usize,
     stream: bool,
-) -> Option<()> {
+) {
     // SAFETY: the caller's promise.
     unsafe {
         match channels {
-            2 if size <= 32 => interleave_rows::<2>(dst, src, n, channel, size, stream),
-            3 if size <= 21 => interleave_rows::<3>(dst, src, n, channel, size, stream),
-            4 if size <= 16 => interleave_rows::<4>(dst, src, n, channel, size, stream),
-            _ => return None,
+            2 => interleave_rows::<2>(picks, dst, src, n, channel, size, stream),
+            3 => interleave_rows::<3>(picks, dst, src, n, channel, size, stream),
+            _ => interleave_rows::<4>(picks, dst, src, n, channel, size, stream),
         }
     }
-    Some(())
 }
 
 /// [`interleave`] of `N` rows.
@@ -129,6 +128,7 @@ pub(super) unsafe fn interleave(
 /// As [`interleave`].
 #[inline(always)]
 unsafe fn interleave_rows<const N: usize>(
+    picks: &[Pick; 4],
     dst: *mut u8,
     src: *const u8,
     n: usize,
@@ -139,11 +139,11 @@ unsafe fn interleave_rows<const N: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         if 64 % size != 0 {
-            interleave_odd::<N>(dst, src, n, channel, size);
+            interleave_odd::<N>(&picks[0], dst, src, n, channel, size);
         } else if stream && n * size * N >= 128 {
-            interleave_to::<N, _>(Slide::new(dst), src, n, channel, size);
+            interleave_to::<N, _>(picks, Slide::new(dst), src, n, channel, size);
         } else {
-            interleave_to::<N, _>(Store(dst), src, n, channel, size);
+            interleave_to::<N, _>(picks, Store(dst), src, n, channel, size);
         }
     }
 }
@@ -154,6 +154,7 @@ unsafe fn interleave_rows<const N: usize>(
 /// As [`interleave`], for a size that divides 64.
 #[inline(always)]
 unsafe fn interleave_to<const N: usize, O: Out>(
+    picks: &[Pick; 4],
     mut out: O,
     src: *const u8,
     n: usize,
@@ -163,17 +164,6 @@ unsafe fn interleave_to<const N: usize, O: Out>(
     let (unit, each) = (N * size, 64 / size);
     // SAFETY: whole vectors are read while each row has as much left, then a mask.
     unsafe {
-        // Divisions would cost more than a short row.
-        let (mut index, mut b) = ([[0u8; 64]; 4], 0);
-        for k in 0..each {
-            for c in 0..N {
-                for e in 0..size {
-                    index[b / 64][b % 64] = (c * 64 + k * size + e) as u8;
-                    b += 1;
-                }
-            }
-        }
-        let picks = [Pick::of(&index[0]), Pick::of(&index[1]), Pick::of(&index[2]), Pick::of(&index[3])];
         let mut v = [_mm512_setzero_si512(); 4];
         let mut j = 0;
         while j + each <= n {
@@ -209,6 +199,7 @@ unsafe fn interleave_to<const N: usize, O: Out>(
 /// As [`interleave`].
 #[inline(always)]
 unsafe fn interleave_odd<const N: usize>(
+    pick: &Pick,
     dst: *mut u8,
     src: *const u8,
     n: usize,
@@ -220,16 +211,6 @@ unsafe fn interleave_odd<const N: usize>(
     // SAFETY: masked loads touch only what each row has left; a whole store only where the row goes on
     // for 64 bytes.
     unsafe {
-        let (mut index, mut b) = ([0u8; 64], 0);
-        for k in 0..each {
-            for c in 0..N {
-                for e in 0..size {
-                    index[b] = (c * 64 + k * size + e) as u8;
-                    b += 1;
-                }
-            }
-        }
-        let pick = Pick::of(&index);
         let mut j = 0;
         while j < n {
             let left = n - j;
