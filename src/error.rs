@@ -128,7 +128,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Wrong number of axes, strides or pairs.
-    #[error("{what}: got {got}, expected {expected}")]
+    #[error("{what}: got {got}, expected {}{expected}", if *what == "axes" { "at most " } else { "" })]
     Rank {
         /// What was counted.
         what: &'static str,
@@ -171,7 +171,7 @@ pub enum Error {
         dst: List,
     },
     /// Memory for the result cannot be had.
-    #[error("cannot allocate {} for the result", counted(*bytes, "byte"))]
+    #[error("cannot allocate {} for the result: work on a smaller view or allow more memory", counted(*bytes, "byte"))]
     Alloc {
         /// Bytes asked for.
         bytes: usize,

@@ -6,11 +6,12 @@
 //!
 //! # Features
 //!
-//! - `cli` (default): the command-line tool; turns on all of the following but the last two.
+//! - `cli` (default): the command-line tool; turns on all of the following but the last three.
 //! - `parallel`: copies on several threads.
 //! - `npy`: `.npy` files in and out.
 //! - `profile`: the tuning profile of this machine on disk.
 //! - `instruments`: topology, pinning, counters, the cache model, benchmarks (unstable surface).
+//! - `ndarray`: views to and from its arrays.
 //! - `half`, `num-complex`: elements of those crates.
 
 #[cfg(feature = "instruments")]
