@@ -69,7 +69,7 @@ pub(super) fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-/// Rows of elements that span more than this ask for their source ahead, so far ahead, or so many elements.
+/// Rows of elements that span a few times this ask for their source ahead, so far ahead, or so many elements.
 const GATHER_AHEAD: usize = 1024;
 const GATHER_AHEAD_ELEMENTS: usize = 16;
 
@@ -87,7 +87,7 @@ pub(super) unsafe fn gather<L: Level, const E: usize>(
 ) {
     let gap = stride.unsigned_abs();
     let asks = match n.saturating_mul(gap) {
-        0..=GATHER_AHEAD => 0,
+        span if span < 4 * GATHER_AHEAD => 0,
         _ if gap <= 16 => 1,
         _ if gap <= 32 => 2,
         _ => 4,
@@ -144,7 +144,8 @@ unsafe fn gather_asking<L: Level, const E: usize, const ASKS: usize>(
 }
 
 /// Rows of elements that lie far apart, a few columns of all rows at a time: going down the columns, each
-/// source line is used up while it is at hand, and a short row costs no loop of its own.
+/// source line is used up while it is at hand, and a short row costs no loop of its own. Where the lines of the
+/// destination rows crowd each other out of the cache, a whole line of columns at a time.
 ///
 /// # Safety
 /// As [`super::tile::run`] for a tile of kind gather.
@@ -173,6 +174,7 @@ pub(super) unsafe fn gather_down<const E: usize>(t: &Tile<'_>, size: usize) {
             }
         }
     }
+    let crowded = t.a.len() > 8 && (t.a[1].dst - t.a[0].dst).unsigned_abs().is_multiple_of(1024);
     let mut j = 0;
     while j < t.nb {
         // SAFETY: columns j.. of the tile.
@@ -190,6 +192,18 @@ pub(super) unsafe fn gather_down<const E: usize>(t: &Tile<'_>, size: usize) {
                 4..8 => {
                     columns::<E, 4>(t, src, dst, size);
                     4
+                }
+                16.. if crowded && E == 4 => {
+                    columns::<E, 16>(t, src, dst, size);
+                    16
+                }
+                32.. if crowded && E == 2 => {
+                    columns::<E, 32>(t, src, dst, size);
+                    32
+                }
+                64.. if crowded && E == 1 => {
+                    columns::<E, 64>(t, src, dst, size);
+                    64
                 }
                 _ => {
                     columns::<E, 8>(t, src, dst, size);

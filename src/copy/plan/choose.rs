@@ -37,10 +37,11 @@ pub(super) struct Context<'t> {
     pub(super) slides: bool,
 }
 
-/// Whether rows of this pitch fall into a few sets of the first-level cache.
+/// Whether a line each of 64 rows of this pitch falls into a few sets of the first-level cache, which has a set a
+/// line of 4 KiB on the machines that matter.
 fn crowded(pitch: isize) -> bool {
-    let past = pitch.unsigned_abs() % 1024;
-    past.min(1024 - past) < LINE
+    let lines = (0..64).map(|row| row * pitch.unsigned_abs() / LINE % LINE);
+    lines.fold(0u64, |sets, set| sets | 1 << set).count_ones() <= 12
 }
 
 /// The fused form, as axes are taken out of it.

@@ -140,6 +140,25 @@ impl Level for Avx512 {
                 return std::ptr::copy_nonoverlapping(src, dst, bytes);
             }
             let mut at = 0;
+            if bytes >= 512 {
+                // Stores that straddle lines cost twice: the first one goes as far as the next line.
+                _mm512_storeu_si512(dst.cast(), _mm512_loadu_si512(src.cast()));
+                at = 64 - dst.addr() % 64;
+                while at + 256 <= bytes {
+                    let from = src.add(at);
+                    let v = [
+                        _mm512_loadu_si512(from.cast()),
+                        _mm512_loadu_si512(from.add(64).cast()),
+                        _mm512_loadu_si512(from.add(128).cast()),
+                        _mm512_loadu_si512(from.add(192).cast()),
+                    ];
+                    _mm512_storeu_si512(dst.add(at).cast(), v[0]);
+                    _mm512_storeu_si512(dst.add(at + 64).cast(), v[1]);
+                    _mm512_storeu_si512(dst.add(at + 128).cast(), v[2]);
+                    _mm512_storeu_si512(dst.add(at + 192).cast(), v[3]);
+                    at += 256;
+                }
+            }
             while at + 64 <= bytes {
                 _mm512_storeu_si512(dst.add(at).cast(), _mm512_loadu_si512(src.add(at).cast()));
                 at += 64;
