@@ -136,7 +136,7 @@ impl Level for Avx512 {
     unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
         // SAFETY: whole vectors while they fit, then a mask.
         unsafe {
-            if bytes > 4096 {
+            if bytes >= 2048 {
                 return std::ptr::copy_nonoverlapping(src, dst, bytes);
             }
             let mut at = 0;
