@@ -6,7 +6,7 @@ use restride::{BytesView, BytesViewMut, CopyOptions, Layout, Tuning, copy_bytes}
 
 /// Positions from one end of a knob's range to the other, by powers of two and between.
 fn value(knob: Knob, at: f64) -> usize {
-    let (low, high) = (*knob.range().start() as f64, (*knob.range().end()).min(1 << 30) as f64);
+    let (low, high) = ((*knob.range().start()).max(1) as f64, (*knob.range().end()).min(1 << 30) as f64);
     ((low * (high / low).powf(at)) as usize).clamp(*knob.range().start(), *knob.range().end())
 }
 

@@ -248,6 +248,7 @@ pub(super) fn plan_json(plan: &Plan) -> Value {
                 "streaming": piece.streaming,
                 "staged": piece.staged,
                 "slides": piece.slides,
+                "ahead_bytes": piece.ahead,
                 "bytes": piece.size(),
             })
         })
@@ -256,6 +257,7 @@ pub(super) fn plan_json(plan: &Plan) -> Value {
         "strategy": plan.strategy(),
         "isa": plan.isa().name(),
         "threads": plan.threads(),
+        "part_bytes": plan.part_bytes(),
         "bytes": plan.bytes(),
         "pieces": pieces,
     })

@@ -11,7 +11,7 @@ use crate::error::words::counted;
 use crate::machine::affinity::Pinned;
 use crate::machine::topology::Topology;
 use crate::profile::{Entry, Key, Location, Profile, ProfileError, Winner};
-use crate::tune::{self, Case, Checked, Choice, Found, Group, Real, SearchVerdict, Stopwatch as _, Target};
+use crate::tune::{self, Case, Checked, Choice, Found, Real, SearchVerdict, Stopwatch as _, Target};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
         // A share of what is left, several times over: many targets have nothing to try.
         let left = budget.saturating_sub(watch.elapsed());
         let deadline = watch.elapsed() + (5 * left / (targets.len() - k) as u32).min(left);
-        let pinned = (target.group != Group::Threads).then(Pinned::best);
+        let pinned = (!target.group.shares()).then(Pinned::best);
         let found = tune::search(&mut watch, target, &tuning, deadline)?;
         drop(pinned);
         watch.forget();
@@ -182,7 +182,7 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
         }
     }
     for found in &mut results {
-        let pinned = (found.target.group != Group::Threads).then(Pinned::best);
+        let pinned = (!found.target.group.shares()).then(Pinned::best);
         tune::confirm_again(&mut watch, found, &tuning, budget)?;
         drop(pinned);
         watch.forget();

@@ -33,7 +33,7 @@ pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
         let share = (plan.threads > 1).then(|| piece.shared_loop(plan.threads)).flatten();
         match share {
             Some((split, count)) => {
-                let least = PART_BYTES / (piece.size() / count).max(1);
+                let least = plan.part_bytes / (piece.size() / count).max(1);
                 super::parallel::share(plan.threads, count, least, |range| {
                     // SAFETY: parts of one loop reach different destination elements (rule L5).
                     unsafe { run(plan, piece, split, range, buffers) }
@@ -44,9 +44,6 @@ pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
         }
     }
 }
-
-/// Destination bytes that one thread takes at a time, at least.
-const PART_BYTES: usize = 256 << 10;
 
 /// Memory for staged rows.
 #[repr(align(64))]
@@ -113,7 +110,8 @@ unsafe fn tables<const N: usize>(
             nb: at.columns,
             b_src: piece.columns.axes().first().map_or(0, |axis| axis.src),
             element: piece.element,
-            ahead: piece.loops.last().map_or(0, |l| l.src),
+            next: piece.loops.last().map_or(0, |l| l.src),
+            ahead: piece.ahead,
             channels: piece.channels,
             channel_src: piece.channel_src,
             stream: piece.streaming,

@@ -15,6 +15,18 @@
 //!   L2), `tile_src` is halved until they do, down to four lines.
 //! * A staged tile turns the long side to the destination: runs of `staged_dst` bytes, long enough that
 //!   the masked stores at both ends hardly count, of `staged_src` bytes, two lines, of each source row.
+//! * The tiles of a transpose may be taken in two levels: blocks of `block_dst` bytes of each destination row,
+//!   all source rows of a block before the next. That pays where the pages of a whole destination row of
+//!   source rows do not fit the TLB and base pages are all there is; 0, the default, is one level.
+//! * Destination rows that do not start on lines slide onto them in registers (where the level can) from
+//!   `slide_from` bytes on, 8 lines: two of nine lines are then written in part. Shorter rows are put together
+//!   in staging memory. Rows that are dense on both sides, or put together in registers, leave without
+//!   staging from `unstaged_rows_from` bytes on, 16 lines.
+//! * The source is asked for ahead of its use: `row_ahead` bytes along rows, a page, which is as far as the
+//!   hardware's own prefetchers look; `tile_ahead` bytes along each source row of a transpose, four lines, which
+//!   with the 64 rows of a square of bytes is `4 * 64 * 64` bytes, a third of L1d.
+//! * Threads deal out parts of `part` destination bytes at least, 256 KiB: moving it takes some 20
+//!   microseconds, ten times what handing it out does, and eight parts a thread even out who was held up.
 //! * Short rows are gathered until a tile moves `row_tile` bytes, half of L1d at most, so that the call is
 //!   paid for and the lines of neighbouring rows are still there.
 //! * Threads share the work from `parallel_from` destination bytes on: below it, waking them costs more
@@ -134,8 +146,21 @@ pub struct Tuning {
     pub staged_src_bytes: BySize,
     /// How much a staged transpose tile writes of each destination row.
     pub staged_dst_bytes: BySize,
+    /// Tiles of a streaming transpose are taken in blocks of so much of each destination row; 0: in one level.
+    pub block_dst_bytes: BySize,
+    /// Destination rows of a transpose that do not start on lines slide onto them in registers from this length
+    /// on, where the level can; shorter ones go through staging memory.
+    pub slide_from_bytes: BySize,
+    /// Rows of anything else that do not start on lines stream without staging from this length on.
+    pub unstaged_rows_from_bytes: Value,
+    /// How far ahead of its use a source row of a transpose is asked for.
+    pub tile_ahead_bytes: BySize,
+    /// How far ahead of its use the source is asked for along rows.
+    pub row_ahead_bytes: BySize,
     /// Rows shorter than this are gathered until a tile moves so much.
     pub row_tile_bytes: BySize,
+    /// Destination bytes that one of several threads takes at a time, at least.
+    pub part_bytes: Value,
 }
 
 impl Tuning {
@@ -198,6 +223,12 @@ impl Tuning {
             tile_dst_bytes: BySize::made(|_| preset(tile_dst)),
             staged_src_bytes: BySize::made(|_| preset(staged_src)),
             staged_dst_bytes: BySize::made(|_| preset(staged_dst)),
+            block_dst_bytes: BySize::made(|_| preset(0)),
+            slide_from_bytes: BySize::made(|_| preset(8 * LINE)),
+            unstaged_rows_from_bytes: preset(16 * LINE),
+            tile_ahead_bytes: BySize::made(|_| preset(4 * LINE)),
+            row_ahead_bytes: BySize::made(|_| preset(4 << 10)),
+            part_bytes: preset(256 << 10),
             row_tile_bytes: BySize::made(|_| {
                 cut(l1d, (16 << 10).min((l1d.bytes / 2).max(4 << 10)), 16 << 10)
             }),
@@ -260,11 +291,17 @@ impl Tuning {
         let by_size = match knob {
             Knob::ParallelFrom => return &mut self.parallel_from_bytes,
             Knob::StreamRowsFrom => return &mut self.stream_rows_from_bytes,
+            Knob::UnstagedRowsFrom => return &mut self.unstaged_rows_from_bytes,
+            Knob::Part => return &mut self.part_bytes,
             Knob::StreamingFrom => &mut self.streaming_from_bytes,
             Knob::TileSrc => &mut self.tile_src_bytes,
             Knob::TileDst => &mut self.tile_dst_bytes,
             Knob::StagedSrc => &mut self.staged_src_bytes,
             Knob::StagedDst => &mut self.staged_dst_bytes,
+            Knob::BlockDst => &mut self.block_dst_bytes,
+            Knob::SlideFrom => &mut self.slide_from_bytes,
+            Knob::TileAhead => &mut self.tile_ahead_bytes,
+            Knob::RowAhead => &mut self.row_ahead_bytes,
             Knob::RowTile => &mut self.row_tile_bytes,
         };
         &mut by_size.0[BySize::place(element)]
@@ -299,11 +336,23 @@ pub enum Knob {
     StagedDst,
     /// [`Tuning::row_tile_bytes`].
     RowTile,
+    /// [`Tuning::block_dst_bytes`].
+    BlockDst,
+    /// [`Tuning::slide_from_bytes`].
+    SlideFrom,
+    /// [`Tuning::unstaged_rows_from_bytes`].
+    UnstagedRowsFrom,
+    /// [`Tuning::tile_ahead_bytes`].
+    TileAhead,
+    /// [`Tuning::row_ahead_bytes`].
+    RowAhead,
+    /// [`Tuning::part_bytes`].
+    Part,
 }
 
 impl Knob {
     /// Every knob.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::StreamingFrom,
         Self::StreamRowsFrom,
         Self::ParallelFrom,
@@ -312,6 +361,12 @@ impl Knob {
         Self::StagedSrc,
         Self::StagedDst,
         Self::RowTile,
+        Self::BlockDst,
+        Self::SlideFrom,
+        Self::UnstagedRowsFrom,
+        Self::TileAhead,
+        Self::RowAhead,
+        Self::Part,
     ];
 
     /// The name of its field, which ends in the unit.
@@ -325,6 +380,12 @@ impl Knob {
             Self::StagedSrc => "staged_src_bytes",
             Self::StagedDst => "staged_dst_bytes",
             Self::RowTile => "row_tile_bytes",
+            Self::BlockDst => "block_dst_bytes",
+            Self::SlideFrom => "slide_from_bytes",
+            Self::UnstagedRowsFrom => "unstaged_rows_from_bytes",
+            Self::TileAhead => "tile_ahead_bytes",
+            Self::RowAhead => "row_ahead_bytes",
+            Self::Part => "part_bytes",
         }
     }
 
@@ -335,7 +396,7 @@ impl Knob {
 
     /// Whether it has a value for each element size.
     pub fn by_size(self) -> bool {
-        !matches!(self, Self::ParallelFrom | Self::StreamRowsFrom)
+        !matches!(self, Self::ParallelFrom | Self::StreamRowsFrom | Self::UnstagedRowsFrom | Self::Part)
     }
 
     /// Values that make sense, in bytes.
@@ -345,6 +406,10 @@ impl Knob {
             Self::TileSrc => LINE..=64 << 10,
             Self::TileDst | Self::StagedSrc | Self::StagedDst => LINE..=8 << 10,
             Self::RowTile => 1 << 10..=1 << 20,
+            // 0 is one level; 0 ahead asks for what is read anyway.
+            Self::BlockDst | Self::TileAhead | Self::RowAhead => 0..=64 << 10,
+            Self::SlideFrom | Self::UnstagedRowsFrom => LINE..=usize::MAX >> 1,
+            Self::Part => 4 << 10..=1 << 30,
         }
     }
 }
@@ -388,7 +453,11 @@ mod tests {
         let mut t = Tuning::for_caches(0, 0, 0);
         for knob in Knob::ALL {
             assert_eq!(Knob::from_name(knob.name()), Some(knob));
-            assert!(t.set(knob, None, Value::new(0, Origin::Caller)).is_err());
+            let (low, high) = (*knob.range().start(), *knob.range().end());
+            assert!(t.set(knob, None, Value::new(high + 1, Origin::Caller)).is_err());
+            if let Some(less) = low.checked_sub(1) {
+                assert!(t.set(knob, None, Value::new(less, Origin::Caller)).is_err());
+            }
             assert!(t.set(knob, Some(3), Value::new(*knob.range().start(), Origin::Caller)).is_err());
             assert!(knob.range().contains(&t.get(knob, 4).value), "{knob:?}");
         }

@@ -45,6 +45,12 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
     let power = |bytes: usize| 1 << side(bytes, size).ilog2();
     let odd = |bytes: usize| side(bytes, size) | 1;
     let square = |n: usize| case(size, &[n, n], ".T");
+    // Elements between this size and the next; of single bytes there are none.
+    let between = |n: usize| {
+        let wide = size + size / 2;
+        let n = n * size / wide | 1;
+        case(wide, &[n, n], ".T")
+    };
     // Inputs of transposes that store past the caches, which is where destination tiles have a say.
     let stream = tuning.streaming_from_bytes.of(size).clamp(8 << 20, 48 << 20);
     let (large, larger) = ((3 * stream / 4).max(8 << 20), stream.max(16 << 20));
@@ -108,14 +114,44 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
                 case(size, &[even(2 << 20), 4, even(2 << 20)], ".T"),
             ],
         ),
+        Group::TileAhead => (
+            vec![
+                square(power(8 << 20)),
+                square(even(large)),
+                square(odd(large)),
+                case(size, &[8, even(1 << 20), even(1 << 20)], ".permute(2, 0, 1)"),
+            ],
+            vec![
+                square(power(16 << 20)),
+                square(even(larger)),
+                square(odd(larger)),
+                case(size, &[even(2 << 20), 4, even(2 << 20)], ".T"),
+            ],
+        ),
+        // Destination rows of these lengths, off the lines.
+        Group::Slide => {
+            let rows = |bytes: usize, row: usize| {
+                let n = row / size | 1;
+                case(size, &[n, bytes / (n * size)], ".T")
+            };
+            (
+                vec![rows(large, 150), rows(large, 330), rows(large, 700), rows(large, 1400)],
+                vec![rows(larger, 180), rows(larger, 420), rows(larger, 900), rows(larger, 2700)],
+            )
+        }
+        // Where elements slide as they are, only those of other sizes are staged.
         Group::Staged => (
             vec![
+                between(odd(4 << 20)),
+                between(odd(large)),
                 square(odd(4 << 20)),
                 square(odd(large)),
                 case(size, &[31, odd(200 << 10), odd(200 << 10)], ".permute(0, 2, 1)"),
                 case(size, &[5, 7, odd(120 << 10), odd(120 << 10)], ".T"),
             ],
             vec![
+                between(odd(6 << 20)),
+                between(odd(larger)),
                 square(odd(6 << 20)),
                 square(odd(larger)),
                 case(size, &[17, odd(400 << 10), odd(400 << 10)], ".permute(0, 2, 1)"),
@@ -161,6 +197,49 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
                 ],
             )
         }
+        Group::RowAhead => {
+            // Rows of other elements than bytes are put together from a step or a few planes.
+            let n = |bytes: usize| (bytes / 3 / size).isqrt().next_multiple_of(8) | 1;
+            let planes = |bytes| case(size, &[n(bytes), n(bytes), 3], ".permute(2, 0, 1)");
+            let back = |bytes| case(size, &[3, n(bytes), n(bytes)], ".permute(1, 2, 0)");
+            let rows = |bytes: usize, expr: &str| case(size, &[even(bytes), even(bytes)], expr);
+            let step = if size == 1 { "[:, 1:]" } else { "[:, ::2]" };
+            let long = (5 * (tuning.stream_rows_from_bytes.value / 8)).clamp(4 << 20, 48 << 20);
+            (
+                vec![rows(long, step), planes(long), back(long), rows(2 * l2, step)],
+                vec![rows(5 * long / 4, step), planes(5 * long / 4), back(5 * long / 4), rows(3 * l2, step)],
+            )
+        }
+        Group::Unstaged => {
+            let long = (5 * (tuning.stream_rows_from_bytes.value / 8)).clamp(4 << 20, 48 << 20);
+            let rows = |bytes: usize, row: usize, expr: &str| case(4, &[bytes / row, row / 4], expr);
+            let longer = 5 * long / 4;
+            (
+                vec![rows(long, 420, "[:, 1:]"), rows(long, 900, "[:, 1:]"), rows(long, 1700, "[:, 1:]")],
+                vec![
+                    rows(longer, 560, "[:, 1:]"),
+                    rows(longer, 1200, "[:, 1:]"),
+                    rows(longer, 3000, "[:, 1:]"),
+                ],
+            )
+        }
+        Group::Parts => {
+            let copy = |bytes: usize, expr: &str| case(size, &[even(bytes), even(bytes)], expr);
+            (
+                vec![
+                    copy(9 << 20, ".T"),
+                    copy(16 << 20, ".T"),
+                    copy(32 << 20, ".T"),
+                    copy(24 << 20, "[:, 1:]"),
+                ],
+                vec![
+                    copy(12 << 20, ".T"),
+                    copy(20 << 20, ".T"),
+                    copy(40 << 20, ".T"),
+                    copy(30 << 20, "[:, 1:]"),
+                ],
+            )
+        }
         Group::Threads => {
             let copy = |bytes: usize| case(size, &[even(bytes), even(bytes)], ".T");
             (
@@ -169,7 +248,7 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
             )
         }
     };
-    let threads = if target.group == Group::Threads { 0 } else { 1 };
+    let threads = if target.group.shares() { 0 } else { 1 };
     let fix = |cases: Vec<Case>| {
         let mut seen: Vec<Case> = Vec::new();
         for case in cases {

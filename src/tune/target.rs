@@ -15,14 +15,24 @@ pub enum Group {
     Streaming,
     /// When stores of whole rows, that is of everything but transposes, bypass them.
     StreamRows,
-    /// Shape of a direct transpose tile.
+    /// Shape of a direct transpose tile, and whether tiles are taken in one level or two.
     Tile,
+    /// How far ahead transposes ask for their source.
+    TileAhead,
+    /// From which length on destination rows off the lines slide onto them instead of being staged.
+    Slide,
     /// Shape of a staged transpose tile: the length of the runs that leave the staging rows.
     Staged,
     /// How many short rows one tile gathers.
     Rows,
+    /// How far ahead rows ask for their source.
+    RowAhead,
+    /// From which length on rows off the lines stream without staging.
+    Unstaged,
     /// When threads share the work.
     Threads,
+    /// How much of it they take at a time.
+    Parts,
 }
 
 impl Group {
@@ -31,11 +41,21 @@ impl Group {
         match self {
             Self::Streaming => &[Knob::StreamingFrom],
             Self::StreamRows => &[Knob::StreamRowsFrom],
-            Self::Tile => &[Knob::TileSrc, Knob::TileDst],
+            Self::Tile => &[Knob::TileSrc, Knob::TileDst, Knob::BlockDst],
+            Self::TileAhead => &[Knob::TileAhead],
+            Self::Slide => &[Knob::SlideFrom],
             Self::Staged => &[Knob::StagedSrc, Knob::StagedDst],
             Self::Rows => &[Knob::RowTile],
+            Self::RowAhead => &[Knob::RowAhead],
+            Self::Unstaged => &[Knob::UnstagedRowsFrom],
             Self::Threads => &[Knob::ParallelFrom],
+            Self::Parts => &[Knob::Part],
         }
+    }
+
+    /// Whether it takes several threads to tell.
+    pub fn shares(self) -> bool {
+        matches!(self, Self::Threads | Self::Parts)
     }
 
     /// A word for people.
@@ -44,9 +64,14 @@ impl Group {
             Self::Streaming => "streaming",
             Self::StreamRows => "streaming of rows",
             Self::Tile => "tile",
+            Self::TileAhead => "prefetch of tiles",
+            Self::Slide => "sliding",
             Self::Staged => "staged",
             Self::Rows => "rows",
+            Self::RowAhead => "prefetch of rows",
+            Self::Unstaged => "unstaged rows",
             Self::Threads => "threads",
+            Self::Parts => "parts of threads",
         }
     }
 }
@@ -78,15 +103,20 @@ pub fn targets(threads: usize) -> Vec<Target> {
     // The common sizes first: a short budget serves them.
     let sizes = [4, 8, 1, 2, 16];
     debug_assert!(sizes.iter().all(|size| ELEMENT_SIZES.contains(size)));
-    let mut targets: Vec<Target> = [Group::Streaming, Group::Tile, Group::Staged, Group::Rows]
-        .into_iter()
-        .flat_map(|group| sizes.map(|size| Target { group, element_bytes: Some(size) }))
-        .collect();
-    targets.insert(sizes.len(), Target { group: Group::StreamRows, element_bytes: None });
-    if threads > 1 {
-        targets.push(Target { group: Group::Threads, element_bytes: None });
-    }
-    targets
+    let every = |groups: &[Group]| -> Vec<Target> {
+        let sized = |&group| sizes.map(|size| Target { group, element_bytes: Some(size) });
+        groups.iter().flat_map(sized).collect()
+    };
+    let one = |group| vec![Target { group, element_bytes: None }];
+    [
+        every(&[Group::Streaming]),
+        one(Group::StreamRows),
+        every(&[Group::Tile, Group::Slide, Group::Staged, Group::TileAhead, Group::Rows]),
+        one(Group::Unstaged),
+        every(&[Group::RowAhead]),
+        if threads > 1 { [one(Group::Threads), one(Group::Parts)].concat() } else { Vec::new() },
+    ]
+    .concat()
 }
 
 /// At most this many choices are tried for a target.
@@ -120,6 +150,7 @@ impl Target {
         let (l1d, l2, l3) = (tuning.l1d_bytes.value, tuning.l2_bytes.value, tuning.l3_bytes.value);
         let one = |values: &[usize]| values.iter().map(|&value| Choice(vec![value])).collect::<Vec<_>>();
         let two = |values: &[(usize, usize)]| values.iter().map(|&(a, b)| Choice(vec![a, b])).collect();
+        let three = |values: &[[usize; 3]]| values.iter().map(|value| Choice(value.to_vec())).collect();
         let all: Vec<Choice> = match self.group {
             // The last one is never, for any size that a test here would have.
             Group::Streaming | Group::StreamRows => one(&[
@@ -136,20 +167,27 @@ impl Target {
                 3 * l3 / 2,
                 1 << 40,
             ]),
-            Group::Tile => two(&[
-                (4096, 64),
-                (4096, 128),
-                (4096, 256),
-                (4096, 512),
-                (2048, 128),
-                (2048, 256),
-                (2048, 512),
-                (2048, 1024),
-                (1024, 256),
-                (1024, 512),
-                (4096, 1024),
-                (8192, 256),
+            Group::Tile => three(&[
+                [4096, 128, 0],
+                [4096, 256, 0],
+                [4096, 512, 0],
+                [4096, 1024, 0],
+                [2048, 128, 0],
+                [2048, 256, 0],
+                [2048, 512, 0],
+                [2048, 1024, 0],
+                [1024, 512, 0],
+                [4096, 256, 2048],
+                [2048, 256, 2048],
+                [2048, 512, 4096],
+                [8192, 256, 0],
             ]),
+            // None, the square after the next few, and as far as a page.
+            Group::TileAhead => one(&[0, 64, 128, 256, 512, 1024, 2048, 4096]),
+            // The last one stages all, the first none.
+            Group::Slide => one(&[64, 128, 256, 512, 1024, 2048, 4096, 1 << 40]),
+            Group::Unstaged => one(&[256, 512, 1024, 2048, 4096, 8192, 1 << 40]),
+            Group::RowAhead => one(&[0, 256, 512, 1024, 2048, 4096, 8192, 16384]),
             Group::Staged => two(&[
                 (64, 512),
                 (64, 1024),
@@ -166,6 +204,7 @@ impl Target {
             ]),
             Group::Rows => one(&[l1d / 16, l1d / 8, l1d / 4, l1d / 3, l1d / 2, l1d, 2 * l1d, 4 * l1d]),
             Group::Threads => one(&[256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20]),
+            Group::Parts => one(&[64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20]),
         };
         let current = self.current(tuning);
         let fits = |choice: &Choice| {

@@ -7,9 +7,6 @@ use std::mem::MaybeUninit;
 
 const LINE: usize = 64;
 
-/// How far ahead of what is read the source is asked for, on the way through staging memory.
-const AHEAD: usize = 2048;
-
 /// Bytes of repeated fill that are kept ready.
 const PATTERN_BYTES: usize = 256;
 
@@ -36,8 +33,8 @@ pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
             fill.write::<L>(dst, border.before, t.stream);
             let to = dst.add(border.before);
             if t.stream {
-                let next = t.a.get(i + 1).map_or(t.src.wrapping_offset(t.ahead), |a| t.src.offset(a.src));
-                stage::stream_ahead::<L>(to, src, t.nb, next);
+                let next = t.a.get(i + 1).map_or(t.src.wrapping_offset(t.next), |a| t.src.offset(a.src));
+                stage::stream_ahead::<L>(to, src, t.nb, next, t.ahead);
             } else {
                 L::copy(to, src, t.nb);
             }
@@ -61,12 +58,14 @@ unsafe fn staged<L: Level>(t: &Tile<'_>, fill: &Fill) {
         sink.seek::<L>(t.dst.sub(border.lead));
         fill.pour::<L>(&mut sink, border.lead);
         let row = border.before + t.nb + border.after;
+        // What is staged waits for its stores as well: half as far is far enough.
+        let ahead = t.ahead / 2;
         let short = border.before.max(border.after) <= fill.chunk();
         for a in t.a {
             let src = t.src.offset(a.src);
             if short && row <= sink.room(1) {
                 for line in (0..t.nb).step_by(LINE) {
-                    L::prefetch(src.wrapping_add(line + AHEAD));
+                    L::prefetch(src.wrapping_add(line + ahead));
                 }
                 let to = sink.at();
                 L::copy(to, fill.bytes(), border.before);
@@ -80,7 +79,7 @@ unsafe fn staged<L: Level>(t: &Tile<'_>, fill: &Fill) {
             while done < t.nb {
                 let n = sink.room(1).min(t.nb - done);
                 for line in (0..n).step_by(LINE) {
-                    L::prefetch(src.wrapping_add(done + line + AHEAD));
+                    L::prefetch(src.wrapping_add(done + line + ahead));
                 }
                 L::copy(sink.at(), src.add(done), n);
                 sink.advance::<L>(n, 1);

@@ -309,6 +309,15 @@ impl Recipe for () {
     }
 }
 
+/// How a tile's lines leave, and how early its source is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// Whole lines may bypass the caches.
+    pub(super) stream: bool,
+    /// How far ahead of what is read the source is asked for, in bytes.
+    pub(super) ahead: usize,
+}
+
 /// A level's inner loops.
 pub(super) trait Level: Sized {
     /// Runs a part in a function of its own that has the level's instructions.
@@ -382,9 +391,9 @@ pub(super) trait Level: Sized {
         n: usize,
         stride: isize,
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
-        let _ = (recipe, stream);
+        let _ = (recipe, way);
         // SAFETY: the caller's promise.
         unsafe { gather::<Self, E>(dst, src, n, stride, size) }
     }
@@ -402,9 +411,9 @@ pub(super) trait Level: Sized {
         n: usize,
         (channels, channel): (usize, isize),
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
-        let _ = (recipe, stream);
+        let _ = (recipe, way);
         // SAFETY: the caller's promise.
         unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
     }
@@ -442,10 +451,10 @@ pub(super) trait Level: Sized {
     }
 
     /// Transposes a tile: element `(i, j)` goes from `src + b[j].src + i * size` to
-    /// `dst + rows(i) + j * size`. With `stream`, whole lines may bypass the caches.
+    /// `dst + rows(i) + j * size`. With `way.stream`, whole lines may bypass the caches.
     ///
     /// # Safety
-    /// Both positions hold an element for every `i < na`, `j < b.len()`; with `stream`, every row
+    /// Both positions hold an element for every `i < na`, `j < b.len()`; with `way.stream`, every row
     /// starts on a line and is whole lines long.
     #[inline(always)]
     unsafe fn transpose<const E: usize>(
@@ -455,9 +464,9 @@ pub(super) trait Level: Sized {
         rows: impl Fn(usize) -> isize,
         b: &[Step],
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
-        let _ = stream;
+        let _ = way;
         // SAFETY: the caller's promise.
         unsafe { transpose::<E>(src, dst, na, rows, b, size) }
     }

@@ -2,7 +2,7 @@
 //! congruent to the destination modulo 64, and leave it as whole lines; only the first and the last
 //! part of a run are ordinary stores.
 
-use super::level::Level;
+use super::level::{Level, Way};
 use super::tile::{MAX_STEPS, STAGING_BYTES, Step, Tile};
 
 use std::mem::MaybeUninit;
@@ -11,10 +11,6 @@ const LINE: usize = 64;
 
 /// Bytes of a [`Sink`]'s buffer that are filled before it is emptied.
 const SINK_BYTES: usize = 8 << 10;
-
-/// How far ahead of what is read a streaming run asks for its source: one page, which is as far as the
-/// hardware's own prefetchers look at most.
-const AHEAD: usize = 4096;
 
 /// Moves a run whose destination is whole lines but for a head and a tail.
 ///
@@ -26,18 +22,24 @@ pub(super) unsafe fn stream<L: Level>(dst: *mut u8, src: *const u8, bytes: usize
     unsafe { lines::<L>(dst, src, bytes, |_| {}) }
 }
 
-/// [`stream`] from memory, followed by a run at `next`: the source is asked for in the order in which it
-/// will be read.
+/// [`stream`] from memory, followed by a run at `next`: the source is asked for `ahead` bytes early, in the
+/// order in which it will be read.
 ///
 /// # Safety
 /// As [`stream`].
 #[inline(always)]
-pub(super) unsafe fn stream_ahead<L: Level>(dst: *mut u8, src: *const u8, bytes: usize, next: *const u8) {
-    let here = bytes.saturating_sub(AHEAD);
+pub(super) unsafe fn stream_ahead<L: Level>(
+    dst: *mut u8,
+    src: *const u8,
+    bytes: usize,
+    next: *const u8,
+    ahead: usize,
+) {
+    let (here, far) = (bytes.saturating_sub(ahead), src.wrapping_add(ahead));
     // SAFETY: the caller's promise; hints fault on no address.
     unsafe {
         lines::<L>(dst, src, bytes, |at| {
-            let from = if at < here { src.wrapping_add(at + AHEAD) } else { next.wrapping_add(at - here) };
+            let from = if at < here { far.wrapping_add(at) } else { next.wrapping_add(at - here) };
             L::prefetch(from);
         });
     }
@@ -196,9 +198,10 @@ unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8,
     assert!(end <= STAGING_BYTES);
     // SAFETY: every one of `slots` was written above.
     let offset = |i: usize| unsafe { slots[i].assume_init() } as usize;
+    let way = Way { stream: false, ahead: t.ahead };
     // SAFETY: staging rows do not overlap and fit; each run goes where the tile's rows go.
     unsafe {
-        L::transpose::<E>(src, t.staging, rows.len(), |i| offset(i) as isize, t.b, size, false);
+        L::transpose::<E>(src, t.staging, rows.len(), |i| offset(i) as isize, t.b, size, way);
         for run in 0..apart {
             let bytes = (rows.len() - run).div_ceil(apart) * row_bytes;
             stream::<L>(t.dst.offset(rows[run].dst), t.staging.add(offset(run)), bytes);

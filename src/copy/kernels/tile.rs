@@ -2,7 +2,7 @@
 
 use super::bordered;
 use super::cells::Cells;
-use super::level::{self, Level, Recipe, element};
+use super::level::{self, Level, Recipe, Way, element};
 use super::stage::{self, Sink};
 
 /// Most rows or columns that a table of offsets holds.
@@ -41,7 +41,6 @@ pub(crate) enum Kind {
 
 /// One tile: element `(i, j)` goes from `src + a[i].src + (j)` to `dst + a[i].dst + (j)`, where `(j)`
 /// is the column offset that [`Kind`] describes.
-#[derive(Clone, Copy)]
 pub(crate) struct Tile<'t> {
     pub(crate) kind: Kind,
     pub(crate) src: *const u8,
@@ -61,7 +60,9 @@ pub(crate) struct Tile<'t> {
     pub(crate) channels: usize,
     pub(crate) channel_src: isize,
     /// How far from `src` the next tile is read (roughly), in bytes.
-    pub(crate) ahead: isize,
+    pub(crate) next: isize,
+    /// How far ahead of what is read the source is asked for, in bytes.
+    pub(crate) ahead: usize,
     /// Whole lines may bypass the caches.
     pub(crate) stream: bool,
     /// Rows go through `staging`, because they do not start and end on lines.
@@ -75,6 +76,13 @@ pub(crate) struct Tile<'t> {
     /// One fill value of `fill_size` bytes, for [`Kind::Bordered`].
     pub(crate) fill: *const u8,
     pub(crate) fill_size: usize,
+}
+
+impl Tile<'_> {
+    #[inline(always)]
+    fn way(&self) -> Way {
+        Way { stream: self.stream, ahead: self.ahead }
+    }
 }
 
 /// Fill bytes before and after each row, before the first row, and after the last.
@@ -139,7 +147,7 @@ impl Part for Dense {
     #[inline(always)]
     unsafe fn run<L: Level>(t: &Tile<'_>) {
         // SAFETY: the caller's promise.
-        unsafe { rows::<L, _>(t, t.element, Copy) }
+        unsafe { rows::<L, _>(t, t.element, Copy(t.ahead)) }
     }
 }
 
@@ -174,11 +182,12 @@ impl<const E: usize> Part for Rows<E> {
                     if !t.staged && down(t) && !recipe.gathers() {
                         return level::gather_down::<E>(t, size);
                     }
-                    rows::<L, _>(t, size, Gather::<L, E>(t.b_src, size, recipe));
+                    rows::<L, _>(t, size, Gather::<L, E>(t.b_src, size, t.ahead, recipe));
                 }
                 Kind::Interleave => {
                     let recipe = L::Recipe::interleave(t.channels, size);
-                    let interleave = Interleave::<L, E>(t.channels, t.channel_src, size, recipe);
+                    let planes = (t.channels, t.channel_src);
+                    let interleave = Interleave::<L, E>(planes, size, t.ahead, recipe);
                     rows::<L, _>(t, size * t.channels, interleave);
                 }
                 Kind::Shuffle => {
@@ -207,7 +216,7 @@ impl<const E: usize> Part for Transpose<E> {
     unsafe fn run<L: Level>(t: &Tile<'_>) {
         let size = if E == 0 { t.element } else { E };
         // SAFETY: the caller's promise.
-        unsafe { L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.stream) }
+        unsafe { L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.way()) }
     }
 }
 
@@ -254,8 +263,8 @@ trait Produce<L: Level> {
     unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then);
 }
 
-/// A column is one byte.
-struct Copy;
+/// A column is one byte. How far ahead the source is asked for.
+struct Copy(usize);
 
 impl<L: Level> Produce<L> for Copy {
     #[inline(always)]
@@ -263,7 +272,7 @@ impl<L: Level> Produce<L> for Copy {
         // SAFETY: the caller's promise, here and below.
         unsafe {
             match then {
-                Some(next) => stage::stream_ahead::<L>(dst, src, n, next),
+                Some(next) => stage::stream_ahead::<L>(dst, src, n, next, self.0),
                 None => L::copy(dst, src, n),
             }
         }
@@ -281,25 +290,31 @@ impl<L: Level, const E: usize> Produce<L> for Splat<L, E> {
     }
 }
 
-/// Stride, element size.
-struct Gather<L: Level, const E: usize>(isize, usize, L::Recipe);
+/// Stride, element size, how far ahead the source is asked for.
+struct Gather<L: Level, const E: usize>(isize, usize, usize, L::Recipe);
 
 impl<L: Level, const E: usize> Produce<L> for Gather<L, E> {
     #[inline(always)]
     unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::gather::<E>(&self.2, dst, src, n, self.0, self.1, then.is_some()) }
+        unsafe {
+            let way = Way { stream: then.is_some(), ahead: self.2 };
+            L::gather::<E>(&self.3, dst, src, n, self.0, self.1, way)
+        }
     }
 }
 
-/// Channels, their stride, element size.
-struct Interleave<L: Level, const E: usize>(usize, isize, usize, L::Recipe);
+/// Channels and their stride, element size, how far ahead the source is asked for.
+struct Interleave<L: Level, const E: usize>((usize, isize), usize, usize, L::Recipe);
 
 impl<L: Level, const E: usize> Produce<L> for Interleave<L, E> {
     #[inline(always)]
     unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
-        unsafe { L::interleave::<E>(&self.3, dst, src, n, (self.0, self.1), self.2, then.is_some()) }
+        unsafe {
+            let way = Way { stream: then.is_some(), ahead: self.2 };
+            L::interleave::<E>(&self.3, dst, src, n, self.0, self.1, way)
+        }
     }
 }
 
@@ -324,13 +339,13 @@ unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) 
     // SAFETY: offsets of rows come from the tile, which the caller vouches for.
     unsafe {
         if !t.staged {
-            // So many rows ahead are a page ahead.
-            let ahead = (4096 / (t.nb * unit).max(1)).max(1);
+            // So many rows ahead are as far as the source is asked for.
+            let ahead = (t.ahead / (t.nb * unit).max(1)).max(1);
             for (i, a) in t.a.iter().enumerate() {
                 let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
                 let then = t.stream.then(|| match t.a.get(i + ahead) {
                     Some(later) => t.src.wrapping_offset(later.src),
-                    None => t.src.wrapping_offset(t.ahead + t.a[(i + ahead) % t.a.len()].src),
+                    None => t.src.wrapping_offset(t.next + t.a[(i + ahead) % t.a.len()].src),
                 });
                 producer.produce(dst, src, t.nb, then);
             }

@@ -6,7 +6,7 @@
 //! lane then leaves in vector `c` what belongs to destination row `c`, in order. The transposition inside
 //! lanes is the same step `log2(g)` times: interleave vector `i` with vector `i + g/2`.
 
-use super::level::{prefetch, short};
+use super::level::{Way, prefetch, short};
 use super::tile::Step;
 use std::mem::MaybeUninit;
 
@@ -152,16 +152,16 @@ pub(super) unsafe fn transpose<V: Vector, const E: usize>(
     na: usize,
     rows: impl Fn(usize) -> isize,
     b: &[Step],
-    stream: bool,
+    way: Way,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         match E {
-            1 => whole_elements::<V, 1>(src, dst, na, rows, b, stream),
-            2 => whole_elements::<V, 2>(src, dst, na, rows, b, stream),
-            4 => whole_elements::<V, 4>(src, dst, na, rows, b, stream),
-            8 => whole_elements::<V, 8>(src, dst, na, rows, b, stream),
-            16 => whole_elements::<V, 16>(src, dst, na, rows, b, stream),
+            1 => whole_elements::<V, 1>(src, dst, na, rows, b, way),
+            2 => whole_elements::<V, 2>(src, dst, na, rows, b, way),
+            4 => whole_elements::<V, 4>(src, dst, na, rows, b, way),
+            8 => whole_elements::<V, 8>(src, dst, na, rows, b, way),
+            16 => whole_elements::<V, 16>(src, dst, na, rows, b, way),
             _ => unreachable!("callers choose another loop for elements of any other size"),
         }
     }
@@ -178,7 +178,7 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
     na: usize,
     rows: impl Fn(usize) -> isize,
     b: &[Step],
-    stream: bool,
+    way: Way,
 ) {
     let edge = 64 / E;
     let whole_b = b.len() / edge * edge;
@@ -196,9 +196,9 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
             unsafe {
                 let to = dst.add(j * E);
                 if burst {
-                    runs::<V, E, BURST, 256>(src, to, squares, &rows, some, stream, memory);
+                    runs::<V, E, BURST, 256>(src, to, squares, &rows, some, way, memory);
                 } else {
-                    runs::<V, E, 1, 512>(src, to, squares, &rows, some, stream, memory);
+                    runs::<V, E, 1, 512>(src, to, squares, &rows, some, way, memory);
                 }
             }
         }
@@ -221,7 +221,7 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
             unsafe {
                 let from = src.add(i * E);
                 let to = dst.add(j * E);
-                square::<V, E>(from, to, ni, |k| rows(i + k), &b[j..j + edge], stream);
+                square::<V, E>(from, to, ni, |k| rows(i + k), &b[j..j + edge], way);
             }
             j += edge;
         }
@@ -246,15 +246,16 @@ unsafe fn square<V: Vector, const E: usize>(
     ni: usize,
     rows: impl Fn(usize) -> isize,
     b: &[Step],
-    stream: bool,
+    way: Way,
 ) {
     let group = 16 / E;
     let parts = 4 / V::LANES;
+    let stream = way.stream;
     assert!(b.len() == 64 / E);
     if V::LANES == 4 && ni == 64 / E {
         // SAFETY: a whole line of every row of the square is read, a whole line of each destination
         // row written.
-        unsafe { return whole::<V, E>(src, dst, rows, b, stream) }
+        unsafe { return whole::<V, E>(src, dst, rows, b, way) }
     }
     let mut i = 0;
     while i + group <= ni {
@@ -316,9 +317,6 @@ unsafe fn square<V: Vector, const E: usize>(
     }
 }
 
-/// How far ahead of the square being moved the source rows are asked for.
-const AHEAD: usize = 256;
-
 /// A whole square. Each source line is read once and whole: with a pitch that is a multiple of 4 KiB all
 /// lines of a square share one set of the first-level cache, and coming back for them would miss.
 ///
@@ -330,11 +328,12 @@ unsafe fn whole<V: Vector, const E: usize>(
     dst: *mut u8,
     rows: impl Fn(usize) -> isize,
     b: &[Step],
-    stream: bool,
+    way: Way,
 ) {
     // SAFETY: see `square`.
     unsafe {
-        let lines = read_square::<V, E>(src, b, stream);
+        let stream = way.stream;
+        let lines = read_square::<V, E>(src, b, stream.then_some(way.ahead));
         let mut g = 0;
         while g < 4 {
             let out = lines.group(g);
@@ -383,9 +382,12 @@ unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const RUN: usize>
     squares: usize,
     rows: impl Fn(usize) -> isize,
     b: &[Step],
-    stream: bool,
+    way: Way,
     memory: *mut Runs,
 ) {
+    let stream = way.stream;
+    // At least the run after this one.
+    let ahead = way.ahead.max(RUN);
     let (group, edge) = (16 / E, 64 / E);
     let blocks = b.len() / edge;
     // SAFETY: fields of memory that is there, not read before it is written.
@@ -398,9 +400,10 @@ unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const RUN: usize>
         unsafe {
             for (k, step) in b.iter().enumerate() {
                 let from = src.offset(step.src).add(64 * first);
+                let far = from.wrapping_add(ahead);
                 for line in 0..n {
                     if stream {
-                        V::prefetch(from.wrapping_add(RUN + 64 * line));
+                        V::prefetch(far.wrapping_add(64 * line));
                     }
                     V::load(from.add(64 * line)).store(packed.add((RUN + SLACK) * k + 64 * line));
                 }
@@ -464,7 +467,7 @@ pub(super) enum Lines<V, const E: usize> {
 #[repr(align(64))]
 pub(super) struct Packed(MaybeUninit<[u8; 4096]>);
 
-/// Reads a whole square line by line.
+/// Reads a whole square line by line, and asks for what lies so many bytes ahead.
 ///
 /// # Safety
 /// Every row `b` is readable for 64 bytes from `src` on.
@@ -472,10 +475,12 @@ pub(super) struct Packed(MaybeUninit<[u8; 4096]>);
 pub(super) unsafe fn read_square<V: Vector, const E: usize>(
     src: *const u8,
     b: &[Step],
-    ahead: bool,
+    ahead: Option<usize>,
 ) -> Lines<V, E> {
     let group = 16 / E;
     assert!(b.len() == 64 / E);
+    let far = src.wrapping_add(ahead.unwrap_or(0));
+    let ahead = ahead.is_some();
     if E < 4 {
         let mut packed = Packed(MaybeUninit::uninit());
         let to = packed.0.as_mut_ptr().cast::<u8>();
@@ -484,7 +489,7 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
             unsafe {
                 let from = src.offset(step.src);
                 if ahead {
-                    V::prefetch(from.wrapping_add(AHEAD));
+                    V::prefetch(far.wrapping_offset(step.src));
                 }
                 V::load(from).store(to.add(64 * k));
             }
@@ -498,10 +503,11 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
         unsafe {
             let at = |lane: usize| src.offset(b[lane * group + k].src);
             if ahead {
-                V::prefetch(at(0).wrapping_add(AHEAD));
-                V::prefetch(at(1).wrapping_add(AHEAD));
-                V::prefetch(at(2).wrapping_add(AHEAD));
-                V::prefetch(at(3).wrapping_add(AHEAD));
+                let far = |lane: usize| far.wrapping_offset(b[lane * group + k].src);
+                V::prefetch(far(0));
+                V::prefetch(far(1));
+                V::prefetch(far(2));
+                V::prefetch(far(3));
             }
             let turned = V::turn([V::load(at(0)), V::load(at(1)), V::load(at(2)), V::load(at(3))]);
             x[0][k].write(turned[0]);

@@ -1,7 +1,7 @@
 //! Padded views written front to back: rows that are dense on both sides, and around them, around the rows of
 //! a plane and so on, the fill value. Nothing is written twice and no line is visited twice.
 
-use super::choose::Context;
+use super::choose::{self, Context, Way};
 use super::walk::At;
 use super::{Group, Loop, Loops, Over, Piece, Strategy};
 use crate::layout::fuse::Axis;
@@ -110,6 +110,7 @@ pub(super) fn piece(
     rows.cut((tile / row).clamp(1, 256), 1);
     let mut columns = Group::one();
     columns.push(Axis { extent: row, src: 1, dst: 1 });
+    let way = Way { streaming, staged, slid: false, slides: false };
     Some(Piece {
         strategy: Strategy::Bordered,
         fill: false,
@@ -126,6 +127,7 @@ pub(super) fn piece(
         streaming,
         staged,
         slides: false,
+        ahead: choose::ahead(Strategy::Bordered, 1, &way, context.tuning),
     })
 }
 

@@ -11,9 +11,6 @@ const LINE: usize = 64;
 /// Longest part of a row in one tile.
 const ROW_BYTES: usize = 256 << 10;
 
-/// Destination rows of this length and more stream without staging: head and tail are a small part.
-const LONG_ROW_BYTES: usize = 1 << 10;
-
 /// Destination rows shorter than this are transposed a line at a time.
 const SHORT_ROW_BYTES: usize = 8 * LINE;
 
@@ -45,7 +42,7 @@ fn crowded(pitch: isize) -> bool {
 }
 
 /// The fused form, as axes are taken out of it.
-struct Draft {
+struct Draft<'t> {
     axes: Axes,
     element: usize,
     channels: usize,
@@ -55,9 +52,42 @@ struct Draft {
     dst_offset: isize,
     streaming: bool,
     slides: bool,
+    /// Staged rows slide.
+    slid: bool,
     misaligned: usize,
     /// Rows of a tile are gathered until it moves so many bytes.
     row_tile: usize,
+    tuning: &'t Tuning,
+}
+
+/// How far ahead of what is read a piece asks for its source, 0 where its kernel does not ask.
+pub(super) fn ahead(strategy: Strategy, element: usize, way: &Way, tuning: &Tuning) -> usize {
+    let whole = matches!(element, 1 | 2 | 4 | 8 | 16);
+    match strategy {
+        Strategy::Run | Strategy::Rows if way.streaming && !way.staged => tuning.row_ahead_bytes.of(1),
+        Strategy::Bordered if way.streaming => tuning.row_ahead_bytes.of(1),
+        // The kernels of a level that slides ask for more.
+        _ if !way.slides => 0,
+        Strategy::Reverse
+        | Strategy::Gather
+        | Strategy::GatherTiled
+        | Strategy::Deinterleave
+        | Strategy::Interleave => tuning.row_ahead_bytes.of(element),
+        Strategy::Transpose if !whole || way.slid || way.streaming && !way.staged => {
+            tuning.tile_ahead_bytes.of(element)
+        }
+        _ => 0,
+    }
+}
+
+/// How the rows of a piece leave.
+pub(super) struct Way {
+    pub(super) streaming: bool,
+    pub(super) staged: bool,
+    /// Staged rows slide onto lines.
+    pub(super) slid: bool,
+    /// The level slides rows where it may.
+    pub(super) slides: bool,
 }
 
 /// Plans a fused form with at least one element.
@@ -78,8 +108,10 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
         dst_offset: fused.dst_offset,
         streaming,
         slides: context.slides,
+        slid: false,
         misaligned: context.misaligned,
         row_tile: context.tuning.row_tile_bytes.of(fused.element),
+        tuning: context.tuning,
     };
     let size = draft.element as isize;
     let Some(&inner) = draft.axes.last() else {
@@ -139,7 +171,7 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     draft.transpose(lead, context, total)
 }
 
-impl Draft {
+impl Draft<'_> {
     /// The axis with the smallest source step that is not 0; the innermost among equals.
     fn leading_source_axis(&self) -> Option<usize> {
         let moving = self.axes.iter().enumerate().rev().filter(|(_, a)| a.src != 0);
@@ -226,7 +258,7 @@ impl Draft {
             && row_bytes.is_multiple_of(LINE)
             && self.axes.iter().chain(rows.axes()).all(|a| a.dst % LINE as isize == 0)
             && (self.dst_offset + self.misaligned as isize) % LINE as isize == 0;
-        let lines = whole || row_bytes >= LONG_ROW_BYTES && (copies || slides);
+        let lines = whole || row_bytes >= self.tuning.unstaged_rows_from_bytes.value && (copies || slides);
         let staged = self.streaming && !lines && row_bytes.max(self.adjacent(&rows, row_bytes)) >= 2 * LINE;
         // Short rows far apart have no whole lines to stream.
         self.streaming &= staged || lines;
@@ -355,12 +387,13 @@ impl Draft {
                 return self.finish(Strategy::Transpose, rows, columns, false);
             }
         }
-        if self.slides && LINE.is_multiple_of(size) && size <= 16 && columns.extent() * size >= 8 * LINE {
+        let slide_from = tuning.slide_from_bytes.of(size).max(LINE);
+        if self.slides && LINE.is_multiple_of(size) && size <= 16 && columns.extent() * size >= slide_from {
             columns.cut(MAX_STEPS, edge);
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
-            if columns.full() * size >= 8 * LINE {
-                let piece = self.finish(Strategy::Transpose, rows, columns, true);
-                return Piece { slides: true, ..piece };
+            if columns.full() * size >= slide_from {
+                self.slid = true;
+                return self.finish(Strategy::Transpose, rows, columns, true);
             }
         }
         columns.cut((tuning.staged_dst_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
@@ -428,6 +461,10 @@ impl Draft {
         }
         let key = |l: &Loop| (l.src.unsigned_abs().min(l.dst.unsigned_abs()), l.dst.unsigned_abs());
         loops.sort_by_key(|l| std::cmp::Reverse(key(l)));
+        if strategy == Strategy::Transpose && self.streaming {
+            block(&mut loops, columns.block(), self.tuning.block_dst_bytes.of(self.element));
+        }
+        let way = Way { streaming: self.streaming, staged, slid: self.slid, slides: self.slides };
         Piece {
             strategy,
             fill: false,
@@ -443,7 +480,28 @@ impl Draft {
             loops,
             streaming: self.streaming,
             staged,
-            slides: false,
+            slides: self.slid,
+            ahead: ahead(strategy, self.element, &way, self.tuning),
         }
     }
+}
+
+/// Takes the tiles in blocks of about `bytes` of each destination row, so that the pages of the source rows that
+/// a block reads are not met again only after a whole destination row; 0 for no blocks. Where the tiles of
+/// `block` columns along a row do not make equal blocks there are none.
+fn block(loops: &mut Loops, block: usize, bytes: usize) {
+    let Some(at) = loops.iter().position(|l| l.over == Over::Columns) else { return };
+    let tiles = loops[at];
+    let step = tiles.dst.unsigned_abs();
+    if bytes < 2 * step || tiles.last != block {
+        return;
+    }
+    let most = (bytes / step).min(tiles.count / 2);
+    let Some(each) = (2..=most).rev().find(|each| tiles.count.is_multiple_of(*each)) else { return };
+    loops[at].count = each;
+    let far = each as isize;
+    let blocks = Loop { count: tiles.count / each, src: tiles.src * far, dst: tiles.dst * far, ..tiles };
+    // Outside of the loop over the tiles' rows.
+    let rows = loops.iter().position(|l| l.over == Over::Rows).unwrap_or(at);
+    loops.insert(rows.min(at), blocks);
 }

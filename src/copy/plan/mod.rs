@@ -164,6 +164,8 @@ pub struct Piece {
     pub staged: bool,
     /// Rows that are `staged` are put onto lines in registers; the buffer keeps only what two lines share.
     pub slides: bool,
+    /// How far ahead of what is read the source is asked for, in bytes; 0 where nothing is asked for.
+    pub ahead: usize,
 }
 
 impl Piece {
@@ -192,6 +194,8 @@ pub struct Plan {
     pub(crate) bytes: usize,
     pub(crate) isa: Isa,
     pub(crate) threads: usize,
+    /// Destination bytes that one of several threads takes at a time, at least; 0 for one thread.
+    pub(crate) part_bytes: usize,
 }
 
 impl Plan {
@@ -280,7 +284,8 @@ impl Plan {
             Some(n) => n,
             None => super::parallel::default_threads(),
         };
-        Ok(Self { pieces: SmallVec::new(), element_size, bytes, isa, threads })
+        let part_bytes = if threads > 1 { tuning(options).part_bytes.value } else { 0 };
+        Ok(Self { pieces: SmallVec::new(), element_size, bytes, isa, threads, part_bytes })
     }
 
     /// Name of the strategy; for a padded view that of the largest piece that reads memory.
@@ -311,6 +316,11 @@ impl Plan {
     /// Threads that share the work.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Destination bytes that one of several threads takes at a time, at least; 0 for one thread.
+    pub fn part_bytes(&self) -> usize {
+        self.part_bytes
     }
 
     fn main(&self) -> Option<&Piece> {
@@ -360,6 +370,9 @@ impl fmt::Display for Piece {
             (true, false) => " through staging",
             (true, true) => " slid onto lines",
         })?;
+        if self.ahead > 0 {
+            write!(f, ", read {} bytes ahead", self.ahead)?;
+        }
         for l in &self.loops {
             let over = match l.over {
                 Over::Outer => "",

@@ -81,7 +81,7 @@ fn tuning() -> Tuning {
 }
 
 /// 10 ms with the planted choice and more the further away a choice is.
-fn planted(best: [usize; 2]) -> impl Fn(&Case, &Choice) -> f64 {
+fn planted(best: [usize; 3]) -> impl Fn(&Case, &Choice) -> f64 {
     move |_, choice| {
         let far = |a: usize, b: usize| (a as f64 / b as f64).log2().abs();
         1e7 * (1.0 + 0.1 * (far(choice.0[0], best[0]) + far(choice.0[1], best[1])))
@@ -107,9 +107,9 @@ fn the_planted_optimum_is_found_in_time() {
 
 #[test]
 fn halving_follows_a_slope() {
-    let mut fake = Fake::new(tile(), 0.05, planted([2048, 512]));
+    let mut fake = Fake::new(tile(), 0.05, planted([2048, 512, 0]));
     let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
-    assert_eq!(found.best, Some(Choice(vec![2048, 512])));
+    assert_eq!(found.best, Some(Choice(vec![2048, 512, 0])));
     assert!(found.measurements.iter().any(|m| m.confirms) && found.measurements.iter().any(|m| !m.confirms));
 }
 
@@ -128,7 +128,7 @@ fn noise_keeps_the_default() {
 
 #[test]
 fn a_gain_of_two_percent_is_no_reason_to_change() {
-    let cost = |_: &Case, choice: &Choice| if choice.0 == [2048, 128] { 0.98e6 } else { 1e6 };
+    let cost = |_: &Case, choice: &Choice| if choice.0 == [2048, 128, 0] { 0.98e6 } else { 1e6 };
     let found = search(&mut Fake::new(tile(), 0.0, cost), tile(), &tuning(), BUDGET).unwrap();
     assert!(matches!(found.verdict, Verdict::NotConfirmed { .. }), "{:?}", found.verdict);
 }
@@ -177,7 +177,7 @@ fn two_searches_agree_whatever_disturbs_them() {
 
 #[test]
 fn a_winner_of_a_moment_is_dropped_when_it_is_confirmed_again() {
-    let best = [2048, 512];
+    let best = [2048, 512, 0];
     let favoured = std::cell::Cell::new(true);
     let cost = |_: &Case, choice: &Choice| if choice.0 == best && favoured.get() { 0.8e6 } else { 1e6 };
     let mut fake = Fake::new(tile(), 0.02, cost);
@@ -217,7 +217,7 @@ fn a_loss_on_one_case_that_does_not_repeat_drops_no_winner() {
     let name = confirm[0].name.clone();
     let count = std::cell::Cell::new(0);
     // Slow on one case for as long as a confirmation takes samples of it, and never again.
-    let cost = move |case: &Case, choice: &Choice| match (choice.0[..] == [1024, 256], case.name == name) {
+    let cost = move |case: &Case, choice: &Choice| match (choice.0[..] == [1024, 512, 0], case.name == name) {
         (true, true) => {
             count.set(count.get() + 1);
             if count.get() <= CONFIRM_SAMPLES { 1.1e6 } else { 0.5e6 }
@@ -226,7 +226,7 @@ fn a_loss_on_one_case_that_does_not_repeat_drops_no_winner() {
         _ => 1e6,
     };
     let found = search(&mut Fake::new(target, 0.0, cost), target, &tuning(), BUDGET).unwrap();
-    assert_eq!(found.best, Some(Choice(vec![1024, 256])));
+    assert_eq!(found.best, Some(Choice(vec![1024, 512, 0])));
     assert!(matches!(found.verdict, Verdict::Better { .. }), "{:?}", found.verdict);
 }
 
@@ -240,7 +240,7 @@ fn the_current_choice_stays_where_it_is_best() {
 
 #[test]
 fn a_choice_that_copies_wrong_never_wins() {
-    let best = [2048, 512];
+    let best = [2048, 512, 0];
     let mut fake = Fake::new(tile(), 0.02, planted(best));
     fake.wrong.insert(Choice(best.to_vec()));
     let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
@@ -254,7 +254,7 @@ fn a_winner_that_loses_on_a_new_case_is_dropped() {
     let target = tile();
     let (_, confirm) = cases(&target, &tuning());
     let bad = confirm[0].name.clone();
-    let cost = move |case: &Case, choice: &Choice| match (choice.0[..] == [1024, 256], case.name == bad) {
+    let cost = move |case: &Case, choice: &Choice| match (choice.0[..] == [1024, 512, 0], case.name == bad) {
         (true, true) => 1.2e6,
         (true, false) => 0.5e6,
         _ => 1e6,
@@ -267,11 +267,11 @@ fn a_winner_that_loses_on_a_new_case_is_dropped() {
 #[test]
 fn the_budget_and_the_user_end_it() {
     let budget = Duration::from_millis(300);
-    let mut fake = Fake::new(tile(), 0.02, planted([2048, 512]));
+    let mut fake = Fake::new(tile(), 0.02, planted([2048, 512, 0]));
     let found = search(&mut fake, tile(), &tuning(), budget).unwrap();
     assert_eq!(found.verdict, Verdict::Unfinished);
     assert!(fake.elapsed() < budget + Duration::from_millis(30) && found.winners().is_empty());
-    let mut fake = Fake::new(tile(), 0.02, planted([2048, 512]));
+    let mut fake = Fake::new(tile(), 0.02, planted([2048, 512, 0]));
     fake.stop_after = 25;
     let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
     assert_eq!((found.verdict, fake.samples), (Verdict::Unfinished, 25));
@@ -279,14 +279,14 @@ fn the_budget_and_the_user_end_it() {
 
 fn checked(cost: impl Fn(&Case, &Choice) -> f64) -> Checked {
     let target = tile();
-    let profile = target.with(&tuning(), &Choice(vec![1024, 512])).unwrap();
+    let profile = target.with(&tuning(), &Choice(vec![1024, 512, 0])).unwrap();
     let (case, _) = cases(&target, &tuning());
     check(&mut Fake::new(target, 0.02, cost), &case[0], &tuning(), &profile).unwrap()
 }
 
 #[test]
 fn a_check_tells_gain_loss_and_noise() {
-    let profile = |choice: &Choice| choice.0 == [1024, 512];
+    let profile = |choice: &Choice| choice.0 == [1024, 512, 0];
     let gain = checked(|_, choice| if profile(choice) { 0.9e6 } else { 1e6 });
     assert_eq!(gain.verdict, CheckVerdict::Gain);
     assert!(gain.low <= gain.ratio && gain.ratio <= gain.high && gain.ratio > 1.08);
@@ -301,7 +301,7 @@ fn a_loss_that_does_not_repeat_is_none() {
     let count = std::cell::Cell::new(0);
     let passing = checked(|_, choice| {
         count.set(count.get() + 1);
-        if choice.0 == [1024, 512] && count.get() <= 30 { 1.3e6 } else { 1e6 }
+        if choice.0 == [1024, 512, 0] && count.get() <= 30 { 1.3e6 } else { 1e6 }
     });
     assert_eq!((passing.verdict, passing.repeated.len()), (CheckVerdict::Even, 1));
 }

@@ -1,6 +1,6 @@
 //! 128-bit vectors of AArch64. It has no streaming store that the compiler can name: stores are ordinary.
 
-use super::super::level::{self, Level};
+use super::super::level::{self, Level, Way};
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, stage, tile};
@@ -90,12 +90,12 @@ impl Level for Neon {
         rows: impl Fn(usize) -> isize,
         b: &[Step],
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match E {
-                1 | 2 | 4 | 8 | 16 => vector::transpose::<uint8x16_t, E>(src, dst, na, rows, b, stream),
+                1 | 2 | 4 | 8 | 16 => vector::transpose::<uint8x16_t, E>(src, dst, na, rows, b, way),
                 _ => level::transpose::<E>(src, dst, na, rows, b, size),
             }
         }

@@ -1,6 +1,6 @@
 //! 256-bit vectors of x86-64.
 
-use super::super::level::{self, Level};
+use super::super::level::{self, Level, Way};
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, stage, tile};
@@ -93,12 +93,12 @@ impl Level for Avx2 {
         rows: impl Fn(usize) -> isize,
         b: &[Step],
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match E {
-                1 | 2 | 4 | 8 | 16 => vector::transpose::<__m256i, E>(src, dst, na, rows, b, stream),
+                1 | 2 | 4 | 8 | 16 => vector::transpose::<__m256i, E>(src, dst, na, rows, b, way),
                 _ => level::transpose::<E>(src, dst, na, rows, b, size),
             }
         }

@@ -1,7 +1,7 @@
 //! 512-bit vectors with byte masks and byte permutes: every line is one register, every fringe a mask.
 
 use super::super::cells::Cells;
-use super::super::level::{self, Level};
+use super::super::level::{self, Level, Way};
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
@@ -192,12 +192,12 @@ impl Level for Avx512 {
         n: usize,
         stride: isize,
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match recipe {
-                Recipe::Gather(gather) => rows::gather(gather, dst, src, n, stride, size, stream),
+                Recipe::Gather(gather) => rows::gather(gather, dst, src, n, stride, size, way),
                 _ => level::gather::<Self, E>(dst, src, n, stride, size),
             }
         }
@@ -211,13 +211,13 @@ impl Level for Avx512 {
         n: usize,
         (channels, channel): (usize, isize),
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match recipe {
                 Recipe::Interleave(picks) => {
-                    weave::interleave(picks, dst, src, n, (channels, channel), size, stream);
+                    weave::interleave(picks, dst, src, n, (channels, channel), size, way);
                 }
                 _ => level::interleave::<E>(dst, src, n, channels, channel, size),
             }
@@ -250,14 +250,14 @@ impl Level for Avx512 {
         rows: impl Fn(usize) -> isize,
         b: &[Step],
         size: usize,
-        stream: bool,
+        way: Way,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
             match E {
-                1 | 2 | 4 | 8 | 16 => vector::transpose::<__m512i, E>(src, dst, na, rows, b, stream),
-                _ if size < 16 => odd::transpose(src, dst, na, rows, b, size),
-                _ => wide(src, dst, na, rows, b, size),
+                1 | 2 | 4 | 8 | 16 => vector::transpose::<__m512i, E>(src, dst, na, rows, b, way),
+                _ if size < 16 => odd::transpose(src, dst, na, rows, b, size, way.ahead),
+                _ => wide(src, dst, na, rows, b, size, way.ahead),
             }
         }
     }
@@ -281,6 +281,7 @@ unsafe fn wide(
     rows: impl Fn(usize) -> isize,
     b: &[Step],
     size: usize,
+    ahead: usize,
 ) {
     let mask = low(size);
     let bytes = b.len() * size;
@@ -290,7 +291,8 @@ unsafe fn wide(
             let (from, row) = (src.add(i * size), dst.offset(rows(i)));
             if i * size % 64 < size {
                 for step in b {
-                    Avx512::prefetch(from.wrapping_offset(step.src).wrapping_add(512));
+                    // Wide elements: lines are used up sooner.
+                    Avx512::prefetch(from.wrapping_offset(step.src).wrapping_add(2 * ahead));
                 }
             }
             for (j, step) in b.iter().enumerate() {

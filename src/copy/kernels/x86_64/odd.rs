@@ -23,13 +23,14 @@ pub(super) unsafe fn transpose(
     rows: impl Fn(usize) -> isize,
     b: &[Step],
     size: usize,
+    ahead: usize,
 ) {
     // SAFETY: the caller's promise; `P` is the power of two above `size`.
     unsafe {
         match size {
-            ..4 => spread::<4>(src, dst, na, rows, b, size),
-            4..8 => spread::<8>(src, dst, na, rows, b, size),
-            _ => spread::<16>(src, dst, na, rows, b, size),
+            ..4 => spread::<4>(src, dst, na, rows, b, (size, ahead)),
+            4..8 => spread::<8>(src, dst, na, rows, b, (size, ahead)),
+            _ => spread::<16>(src, dst, na, rows, b, (size, ahead)),
         }
     }
 }
@@ -39,6 +40,8 @@ struct Spread {
     apart: __m512i,
     together: __m512i,
     size: usize,
+    /// How far ahead of a run of squares the source is asked for.
+    ahead: usize,
     /// Bytes of a row that go on from a square's first column.
     row_bytes: usize,
 }
@@ -54,7 +57,7 @@ unsafe fn spread<const P: usize>(
     na: usize,
     rows: impl Fn(usize) -> isize,
     b: &[Step],
-    size: usize,
+    (size, ahead): (usize, usize),
 ) {
     let edge = 64 / P;
     let (mut apart, mut together) = ([0u8; 64], [0u8; 64]);
@@ -75,6 +78,7 @@ unsafe fn spread<const P: usize>(
                         apart: _mm512_loadu_si512(apart.as_ptr().cast()),
                         together: _mm512_loadu_si512(together.as_ptr().cast()),
                         size,
+                        ahead,
                         row_bytes: (b.len() - block * edge) * size,
                     };
                     let dst = dst.add(block * edge * size);
@@ -110,8 +114,9 @@ unsafe fn square<const P: usize>(
             let row = |lane: usize| {
                 let from = src.offset(b[(lane * group + k).min(b.len() - 1)].src);
                 if ask {
+                    let far = from.wrapping_add(spread.ahead);
                     for line in 0..SQUARES {
-                        <__m512i as Vector>::prefetch(from.wrapping_add(256 + 64 * line));
+                        <__m512i as Vector>::prefetch(far.wrapping_add(64 * line));
                     }
                 }
                 _mm512_permutexvar_epi8(spread.apart, _mm512_maskz_loadu_epi8(mask, from.cast()))

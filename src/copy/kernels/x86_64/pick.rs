@@ -3,9 +3,6 @@
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
-/// How far ahead of what is read a long row asks for its source.
-pub(super) const AHEAD: isize = 4096;
-
 /// How 64 bytes of a row are put together from up to four vectors: the index of each byte.
 pub(super) struct Pick {
     index: __m512i,

@@ -1,7 +1,8 @@
 //! Rows of elements a fixed distance apart, of one element repeated, and of interleaved rows taken apart.
 
+use super::super::level::Way;
 use super::super::tile::Tile;
-use super::pick::{AHEAD, Out, Pick, Store};
+use super::pick::{Out, Pick, Store};
 use super::recipe::{Gather, Recipe};
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
@@ -19,15 +20,15 @@ pub(super) unsafe fn gather(
     n: usize,
     stride: isize,
     size: usize,
-    stream: bool,
+    way: Way,
 ) {
     // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
     unsafe {
         match recipe.windows {
-            1 => gather_within::<1>(recipe, dst, src, n, stride, size, stream),
-            2 => gather_within::<2>(recipe, dst, src, n, stride, size, stream),
-            3 => gather_within::<3>(recipe, dst, src, n, stride, size, stream),
-            _ => gather_within::<4>(recipe, dst, src, n, stride, size, stream),
+            1 => gather_within::<1>(recipe, dst, src, n, stride, size, way),
+            2 => gather_within::<2>(recipe, dst, src, n, stride, size, way),
+            3 => gather_within::<3>(recipe, dst, src, n, stride, size, way),
+            _ => gather_within::<4>(recipe, dst, src, n, stride, size, way),
         }
     }
 }
@@ -44,16 +45,16 @@ unsafe fn gather_within<const N: usize>(
     n: usize,
     stride: isize,
     size: usize,
-    stream: bool,
+    way: Way,
 ) {
     // SAFETY: the caller's promise; only elements that fill a vector exactly are pushed.
     unsafe {
         if !size.is_power_of_two() {
             gather_odd::<N>(recipe, dst, src, n, stride, size);
-        } else if stream && n * size >= 128 {
-            gather_to::<N, _>(recipe, Slide::new(dst), src, n, stride, size);
+        } else if way.stream && n * size >= 128 {
+            gather_to::<N, _>(recipe, Slide::new(dst), src, n, stride, (size, way.ahead));
         } else {
-            gather_to::<N, _>(recipe, Store(dst), src, n, stride, size);
+            gather_to::<N, _>(recipe, Store(dst), src, n, stride, (size, way.ahead));
         }
     }
 }
@@ -71,8 +72,8 @@ struct Window<'r, const N: usize> {
 
 impl<'r, const N: usize> Window<'r, N> {
     #[inline(always)]
-    fn new(recipe: &'r Gather, stride: isize, size: usize, stream: bool) -> Self {
-        let ahead = if stream { AHEAD * stride.signum() } else { 0 };
+    fn new(recipe: &'r Gather, stride: isize, size: usize, ahead: usize) -> Self {
+        let ahead = ahead as isize * stride.signum();
         Self { pick: &recipe.pick, gap: stride.unsigned_abs(), size, down: stride < 0, ahead }
     }
 
@@ -148,14 +149,15 @@ unsafe fn gather_to<const N: usize, O: Out>(
     src: *const u8,
     n: usize,
     stride: isize,
-    size: usize,
+    (size, ahead): (usize, usize),
 ) {
     let each = 64 / size;
     // SAFETY: group `j` reads elements `j..`, of which `n - j` are left; groups whose window lies inside
     // the row are read whole.
     unsafe {
         // A short row is in cache, or its neighbour was asked for.
-        let window = Window::<N>::new(recipe, stride, size, O::STREAMS || n * size >= 2048);
+        let far = O::STREAMS || n * size >= 2048;
+        let window = Window::<N>::new(recipe, stride, size, if far { ahead } else { 0 });
         let step = each as isize * stride;
         // Divisions would cost more than a short row.
         let whole =
@@ -242,16 +244,17 @@ unsafe fn planes_to<const N: usize, O: Out>(mut out: [O; 4], t: &Tile<'_>, size:
             Pick::evenly(size, 3 * one, step),
         ];
         let mut v = [_mm512_setzero_si512(); 4];
-        let mut from = t.src;
+        let (mut from, mut far) = (t.src, t.src.wrapping_add(t.ahead));
         for _ in 0..t.nb / each {
             for (k, v) in v.iter_mut().enumerate().take(N) {
-                _mm_prefetch::<_MM_HINT_T0>(from.wrapping_offset(AHEAD).wrapping_add(64 * k).cast());
+                _mm_prefetch::<_MM_HINT_T0>(far.wrapping_add(64 * k).cast());
                 *v = _mm512_loadu_si512(from.wrapping_add(64 * k).cast());
             }
             for (out, pick) in out.iter_mut().zip(&picks).take(N) {
                 out.push(pick.from::<N>(v));
             }
             from = from.wrapping_add(64 * N);
+            far = far.wrapping_add(64 * N);
         }
         let left = t.nb % each;
         if left > 0 {
@@ -282,7 +285,7 @@ unsafe fn gather_odd<const N: usize>(
     let each = 64 / size;
     // SAFETY: a whole store only where the row goes on for 64 bytes.
     unsafe {
-        let window = Window::<N>::new(recipe, stride, size, false);
+        let window = Window::<N>::new(recipe, stride, size, 0);
         let (step, bytes) = (each as isize * stride, each * size);
         let (mut from, mut to) = (src, dst);
         let end = dst.wrapping_add(n * size);

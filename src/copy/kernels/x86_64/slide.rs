@@ -130,7 +130,7 @@ impl Slide {
 pub(super) unsafe fn transpose<const E: usize>(t: &Tile<'_>, size: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        // The last tile of rows that were cut may have no whole vector.
+        // Of rows that were cut the last tile may be less than a line: no vector of it is whole.
         if !t.slides || t.nb * size < 64 {
             return staged::<E>(t, size);
         }
@@ -247,7 +247,7 @@ unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
         if n < edge {
             return partial::<E>(t, i, j, b, n);
         }
-        let lines = vector::read_square::<__m512i, E>(src, b, true);
+        let lines = vector::read_square::<__m512i, E>(src, b, Some(t.ahead));
         let mut g = 0;
         while g < 4 {
             let out = lines.group(g);

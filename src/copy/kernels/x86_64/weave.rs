@@ -1,7 +1,8 @@
 //! Rows woven from several places: cells of close elements, and a few dense rows in turn.
 
 use super::super::cells::Cells;
-use super::pick::{AHEAD, Out, Pick, Store};
+use super::super::level::Way;
+use super::pick::{Out, Pick, Store};
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
@@ -110,14 +111,14 @@ pub(super) unsafe fn interleave(
     n: usize,
     (channels, channel): (usize, isize),
     size: usize,
-    stream: bool,
+    way: Way,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         match channels {
-            2 => interleave_rows::<2>(picks, dst, src, n, channel, size, stream),
-            3 => interleave_rows::<3>(picks, dst, src, n, channel, size, stream),
-            _ => interleave_rows::<4>(picks, dst, src, n, channel, size, stream),
+            2 => interleave_rows::<2>(picks, dst, src, n, channel, size, way),
+            3 => interleave_rows::<3>(picks, dst, src, n, channel, size, way),
+            _ => interleave_rows::<4>(picks, dst, src, n, channel, size, way),
         }
     }
 }
@@ -134,16 +135,16 @@ unsafe fn interleave_rows<const N: usize>(
     n: usize,
     channel: isize,
     size: usize,
-    stream: bool,
+    way: Way,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         if 64 % size != 0 {
             interleave_odd::<N>(&picks[0], dst, src, n, channel, size);
-        } else if stream && n * size * N >= 128 {
-            interleave_to::<N, _>(picks, Slide::new(dst), src, n, channel, size);
+        } else if way.stream && n * size * N >= 128 {
+            interleave_to::<N, _>(picks, Slide::new(dst), src, n, channel, (size, way.ahead));
         } else {
-            interleave_to::<N, _>(picks, Store(dst), src, n, channel, size);
+            interleave_to::<N, _>(picks, Store(dst), src, n, channel, (size, way.ahead));
         }
     }
 }
@@ -159,18 +160,20 @@ unsafe fn interleave_to<const N: usize, O: Out>(
     src: *const u8,
     n: usize,
     channel: isize,
-    size: usize,
+    (size, ahead): (usize, usize),
 ) {
     let (unit, each) = (N * size, 64 / size);
     // SAFETY: whole vectors are read while each row has as much left, then a mask.
     unsafe {
         let mut v = [_mm512_setzero_si512(); 4];
+        let far = src.wrapping_add(ahead / 2);
         let mut j = 0;
         while j + each <= n {
             for (c, v) in v.iter_mut().enumerate().take(N) {
-                let from = src.offset(c as isize * channel).add(j * size);
+                let at = c as isize * channel + (j * size) as isize;
+                let from = src.offset(at);
                 if O::STREAMS {
-                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_offset(AHEAD / 2).cast());
+                    _mm_prefetch::<_MM_HINT_T0>(far.wrapping_offset(at).cast());
                 }
                 *v = _mm512_loadu_si512(from.cast());
             }
