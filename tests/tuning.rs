@@ -73,3 +73,41 @@ fn every_size_has_its_own_value() {
     }
     assert!(tuning.set(Knob::ParallelFrom, Some(4), Value::new(1 << 20, Origin::Caller)).is_err());
 }
+
+#[test]
+fn every_knob_decides_some_plan() {
+    let base = Tuning::for_caches(48 << 10, 2 << 20, 0);
+    let best = restride::Isa::available()[0];
+    let plan = |tuning: &Tuning, shape: &[usize], expression: &str, size: usize| {
+        let source = Layout::row_major(shape).unwrap().apply(expression).unwrap();
+        let dst = Layout::row_major(source.shape()).unwrap();
+        let options = CopyOptions::default().tuning(*tuning).isa(best).threads(2);
+        restride::Plan::new(&source, &dst, size, &options).unwrap()
+    };
+    for (knob, value, shape, expression, size) in [
+        (Knob::StreamingFrom, 1 << 30, &[2048, 2048][..], ".T", 4),
+        (Knob::StreamRowsFrom, 1 << 30, &[2000, 2000], "[:, 1:]", 4),
+        (Knob::ParallelFrom, 1 << 30, &[2048, 2048], ".T", 4),
+        (Knob::TileSrc, 1024, &[2048, 2048], ".T", 4),
+        (Knob::TileDst, 512, &[2048, 2048], ".T", 4),
+        (Knob::StagedSrc, 512, &[1001, 1001], ".T", 6),
+        (Knob::StagedDst, 512, &[1001, 1001], ".T", 6),
+        (Knob::RowTile, 64 << 10, &[1000, 100], "[:, ::-1]", 4),
+        (Knob::BlockDst, 2048, &[2048, 2048], ".T", 4),
+        (Knob::SlideFrom, 1 << 40, &[2047, 2047], ".T", 4),
+        (Knob::UnstagedRowsFrom, 1 << 40, &[2000, 2000], "[:, 1:]", 4),
+        (Knob::TileAhead, 512, &[2048, 2048], ".T", 4),
+        (Knob::RowAhead, 512, &[2000, 2000], "[:, 1:]", 4),
+        (Knob::Part, 1 << 20, &[2048, 2048], ".T", 4),
+    ] {
+        // Levels without byte permutes neither slide rows nor ask for the source of a transpose.
+        if best.name() != "avx512" && matches!(knob, Knob::SlideFrom | Knob::TileAhead) {
+            continue;
+        }
+        let mut tuning = base;
+        tuning.set(knob, None, Value::new(value, Origin::Caller)).unwrap();
+        let (before, after) = (plan(&base, shape, expression, size), plan(&tuning, shape, expression, size));
+        assert_ne!(before, after, "{} = {value}: {before}", knob.name());
+        assert_eq!(before.strategy(), after.strategy());
+    }
+}

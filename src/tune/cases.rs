@@ -48,7 +48,7 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
     // Elements between this size and the next; of single bytes there are none.
     let between = |n: usize| {
         let wide = size + size / 2;
-        let n = n * size / wide | 1;
+        let n = (n * size / wide) | 1;
         case(wide, &[n, n], ".T")
     };
     // Inputs of transposes that store past the caches, which is where destination tiles have a say.
@@ -131,7 +131,7 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
         // Destination rows of these lengths, off the lines.
         Group::Slide => {
             let rows = |bytes: usize, row: usize| {
-                let n = row / size | 1;
+                let n = (row / size) | 1;
                 case(size, &[n, bytes / (n * size)], ".T")
             };
             (
