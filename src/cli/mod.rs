@@ -15,6 +15,7 @@ mod progress;
 mod report;
 mod text;
 mod tune;
+mod tune_check;
 mod tune_profile;
 mod verify;
 mod walk;

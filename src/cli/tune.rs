@@ -1,24 +1,19 @@
 //! `restride tune`: searches this machine's tuning values, checks them, and keeps them.
 
 use super::progress::{self, Progress};
-use super::{Failure, text, tune_profile};
-use crate::bench::cases as table;
+use super::{Failure, text, tune_check, tune_profile};
 use crate::bench::record::rfc3339;
 use crate::bench::timing::PageMode;
 use crate::copy::tuning::{Origin, Tuning, Value as Setting};
-use crate::dtype::Dtype;
 use crate::error::words::counted;
 use crate::machine::affinity::Pinned;
 use crate::machine::topology::Topology;
 use crate::profile::{Entry, Key, Location, Profile, ProfileError, Winner};
-use crate::tune::{self, Case, Checked, Choice, Found, Real, SearchVerdict, Stopwatch as _, Target};
+use crate::tune::{self, Case, Choice, Found, Real, SearchVerdict, Stopwatch as _, Target};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-
-/// Largest input of the check, in bytes.
-const CHECK_BYTES: usize = 256 << 20;
 
 /// Searches the tuning values of this machine and keeps them in its profile.
 #[derive(clap::Args)]
@@ -32,7 +27,8 @@ pub(crate) struct Args {
     /// Say what would be tried, measure and write nothing
     #[arg(long, group = "mode")]
     dry_run: bool,
-    /// Time the profile against the defaults on the benchmark's cases; exit code 1 on a loss of more than 3 %
+    /// Time the profile against the defaults, on the benchmark's cases and on those that confirmed its values;
+    /// exit code 1 on a loss of more than 3 %
     #[arg(long, group = "mode")]
     check: bool,
     /// Show the profile, what of it this machine uses, and every value with its origin
@@ -86,7 +82,7 @@ pub(crate) fn run(args: Args, profile: Option<&Path>) -> Result<(), Failure> {
         return dry_run(&path, args.json);
     }
     match args.check {
-        true => check(&path, &loaded.tuning, args.json),
+        true => tune_check::check(&path, &loaded, args.json),
         false => {
             // So is a place that cannot be written.
             Profile::check_writable(&path)?;
@@ -110,7 +106,7 @@ fn read_time(text: &str) -> Result<Duration, Failure> {
     Duration::try_from_secs_f64(number * unit).map_err(|_| refuse())
 }
 
-fn threads() -> usize {
+pub(super) fn threads() -> usize {
     Topology::host().default_threads()
 }
 
@@ -279,116 +275,6 @@ fn found_json(found: &Found) -> Value {
     })
 }
 
-/// The benchmark's table as cases of the check, those that are too large left out: on one thread, and after
-/// that on all cores where there are several.
-fn check_cases() -> Result<Vec<Case>, Failure> {
-    let mut cases = Vec::new();
-    for case in table::all() {
-        let dtype: Dtype = case.dtype.parse().map_err(|_| Failure::new("dtype", case.dtype.to_owned()))?;
-        let bytes = case.shape.iter().product::<usize>() * dtype.size_bytes();
-        if bytes <= CHECK_BYTES {
-            cases.push(Case {
-                name: case.id,
-                element_bytes: dtype.size_bytes(),
-                shape: case.shape,
-                expr: case.expr,
-                threads: 1,
-            });
-        }
-    }
-    if threads() > 1 {
-        let all = |case: &Case| Case { name: format!("{}/all cores", case.name), threads: 0, ..case.clone() };
-        cases.extend(cases.iter().map(all).collect::<Vec<_>>());
-    }
-    Ok(cases)
-}
-
-fn check(path: &Path, tuning: &Tuning, json: bool) -> Result<(), Failure> {
-    let stop = progress::on_interrupt();
-    let default = Tuning::unprofiled();
-    // The pool's threads must exist before this one is pinned, or they would share its CPU.
-    rayon::broadcast(|_| ());
-    let mut pinned = None;
-    let mut watch = Real::start(PageMode::Small, Some(stop));
-    let cases = check_cases()?;
-    let bar = Progress::new(cases.len() as u64);
-    let mut checked = Vec::new();
-    for case in &cases {
-        bar.step(&case.name);
-        match case.threads {
-            1 => _ = pinned.get_or_insert_with(Pinned::best),
-            _ => pinned = None,
-        }
-        checked.push(tune::check(&mut watch, case, default, tuning)?);
-        watch.forget();
-        if progress::interrupted(stop) {
-            break;
-        }
-    }
-    bar.finish();
-    let losses: Vec<&Checked> = checked.iter().filter(|c| c.verdict == tune::Verdict::Loss).collect();
-    let lost = losses.first().map(|loss| {
-        let message = format!(
-            "the profile {} is {:.3} times as fast as the defaults on {} ({} of {}): tune again, or drop it with --reset",
-            path.display(),
-            loss.ratio,
-            loss.case,
-            losses.len(),
-            counted(cases.len(), "case")
-        );
-        Failure::new("loss", message)
-    });
-    let shown = if json { text::json_text(&checks_json(path, &checked)) } else { checks_text(&checked) };
-    text::print(&shown)?;
-    match (lost, progress::interrupted(stop)) {
-        (Some(lost), _) => Err(lost),
-        (None, true) => Err(Failure::new("interrupted", "interrupted before every case was checked")),
-        (None, false) => Ok(()),
-    }
-}
-
-fn verdict(checked: &Checked) -> &'static str {
-    match checked.verdict {
-        tune::Verdict::SamePlan => "same_plan",
-        tune::Verdict::Gain => "gain",
-        tune::Verdict::Even => "even",
-        tune::Verdict::Loss => "loss",
-    }
-}
-
-fn checks_json(path: &Path, checked: &[Checked]) -> Value {
-    let cases = checked.iter().map(|c| {
-        json!({
-            "case": c.case, "ratio": c.ratio, "ci_low": c.low, "ci_high": c.high,
-            "repeated": c.repeated, "verdict": verdict(c),
-        })
-    });
-    json!({ "profile": path, "cases": cases.collect::<Vec<_>>() })
-}
-
-fn checks_text(checked: &[Checked]) -> String {
-    let mut rows = Vec::new();
-    for c in checked.iter().filter(|c| c.verdict != tune::Verdict::SamePlan) {
-        let repeated = c.repeated.iter().map(|ratio| format!("{ratio:.3}")).collect::<Vec<_>>().join(" ");
-        rows.push(vec![
-            c.case.clone(),
-            format!("{:.3}", c.ratio),
-            format!("{:.3} to {:.3}", c.low, c.high),
-            verdict(c).to_owned(),
-            repeated,
-        ]);
-    }
-    let same = checked.len() - rows.len();
-    let mut out = String::new();
-    if !rows.is_empty() {
-        out += "time with the defaults / time with the profile, above 1 is a gain\n\n";
-        out += &text::table(&["case", "ratio", "interval", "", "repeated"], &[1], &rows);
-        out.push('\n');
-    }
-    let _ = writeln!(out, "the same plan either way: {same} of {}", counted(checked.len(), "case"));
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -402,13 +288,5 @@ mod tests {
         for text in ["", "s", "-1s", "1h", "1e400s", "NaN", "inf"] {
             assert_eq!(read_time(text).unwrap_err().code, 2, "{text}");
         }
-    }
-
-    #[test]
-    fn the_check_covers_the_table() {
-        let cases = check_cases().unwrap();
-        assert!(cases.len() > 40);
-        let (one, all): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.threads == 1);
-        assert!(all.len() == if threads() > 1 { one.len() } else { 0 } && one.len() > 40);
     }
 }
