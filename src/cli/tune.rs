@@ -162,8 +162,9 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
     let mut results = Vec::new();
     for (k, &target) in targets.iter().enumerate() {
         bar.step(&target.to_string());
-        // A share of what is left, several times over: many targets have nothing to try.
-        let left = budget.saturating_sub(watch.elapsed());
+        // A share of what is left, several times over: many targets have nothing to try. A tenth is kept for
+        // the second confirmation.
+        let left = (budget * 9 / 10).saturating_sub(watch.elapsed());
         let deadline = watch.elapsed() + (5 * left / (targets.len() - k) as u32).min(left);
         let pinned = (!target.group.shares()).then(Pinned::best);
         let found = tune::search(&mut watch, target, &tuning, deadline)?;

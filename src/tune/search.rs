@@ -12,6 +12,8 @@ use std::time::Duration;
 /// A winner must be at least this much faster, however quiet the machine is: a value that makes no difference
 /// worth having stays what it is, so that two searches agree.
 const LEAST_GAIN: f64 = 1.03;
+/// Half of that, as a factor: what gains less in the search is not confirmed.
+const POOR_GAIN: f64 = 1.015;
 /// A gain must be so many powers above the noise.
 const ABOVE_NOISE: f64 = 1.5;
 /// Choices whose speeds differ by less count as equal; the one that changes the least is taken.
@@ -29,6 +31,11 @@ const LAST_LAPS: usize = 3;
 const CONFIRM_SAMPLES: usize = 21;
 /// Rounds of a confirmation, each on new buffers and all but one in favour of the winner.
 const ROUNDS: usize = 6;
+/// Rounds of a close call, whose gain the noise may have made: chance favours one of two equal choices in all of
+/// them but one in 13 of 4096 cases.
+const CLOSE_ROUNDS: usize = 12;
+/// Rounds after which a gain of less than half of the least is not followed up.
+const POOR_ROUNDS: usize = 3;
 
 /// How the search of one target ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,6 +247,10 @@ pub fn search(
         // Steps of a percent, so that chance does not order what is equal.
         let rate = |&who: &usize| (gain(&samples, who) * 100.0).round();
         rivals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(a.cmp(b)));
+        if count > FIRST_SAMPLES {
+            // Time is better spent where there is something to gain.
+            rivals.retain(|&who| gain(&samples, who) > POOR_GAIN.ln());
+        }
         if rivals.len() <= FINALISTS {
             break;
         }
@@ -369,7 +380,8 @@ fn confirm(
     let tunings = [*winner, *current, *current];
     let mut samples: Samples = vec![vec![Vec::new(); cases.len()]; 3];
     let (mut gains, mut twins) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    let (mut rounds, mut decided) = (ROUNDS, false);
+    while gains.len() < rounds {
         // Where buffers lie in memory decides as much as some knobs do: each round has new ones.
         race.watch.forget();
         let mut round: Samples = vec![vec![Vec::new(); cases.len()]; 3];
@@ -383,9 +395,13 @@ fn confirm(
         for (all, new) in samples.iter_mut().flatten().zip(round.into_iter().flatten()) {
             all.extend(new);
         }
-        // The next search would have it by chance.
-        if against(&gains) > 1 {
+        // The next search would have it by chance, or it is not worth having.
+        if against(&gains) > 1 || gains.len() == POOR_ROUNDS && middle(&gains) < POOR_GAIN {
+            decided = true;
             break;
+        }
+        if gains.len() == ROUNDS && middle(&gains) >= LEAST_GAIN && !clear(&gains, noise(&twins, &samples)) {
+            rounds = CLOSE_ROUNDS;
         }
     }
     for (k, case) in cases.iter().enumerate() {
@@ -398,14 +414,13 @@ fn confirm(
             &samples[1][k],
         ));
     }
-    // What equal choices differ by, in a round and by chance.
-    let noise = middle(&twins).max(chance(&samples[1], &samples[0]));
-    let gain = middle(&gains);
-    if against(&gains) <= 1 && gains.len() < ROUNDS {
+    let (gain, noise) = (middle(&gains), noise(&twins, &samples));
+    if !decided && gains.len() < rounds {
         found.verdict = Verdict::Unfinished;
         return Ok(());
     }
-    if against(&gains) > 1 || gain < LEAST_GAIN || gain <= noise.powf(ABOVE_NOISE) {
+    let sure = clear(&gains, noise) || gains.len() == CLOSE_ROUNDS;
+    if against(&gains) > 1 || gain < LEAST_GAIN || !sure {
         found.verdict = Verdict::NotConfirmed { gain, noise };
         return Ok(());
     }
@@ -422,6 +437,16 @@ fn confirm(
         }
     }
     Ok(())
+}
+
+/// What equal choices differ by, in a round and by chance.
+fn noise(twins: &[f64], samples: &Samples) -> f64 {
+    middle(twins).max(chance(&samples[1], &samples[0]))
+}
+
+/// Whether a gain is well above the noise.
+fn clear(gains: &[f64], noise: f64) -> bool {
+    middle(gains) > noise.powf(ABOVE_NOISE)
 }
 
 /// Rounds that do not favour a choice.
