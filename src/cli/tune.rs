@@ -86,7 +86,7 @@ pub(crate) fn run(args: Args, profile: Option<&Path>) -> Result<(), Failure> {
         false => {
             // So is a place that cannot be written.
             Profile::check_writable(&path)?;
-            search(&path, &key, budget, args.json)
+            search(&path, &key, &loaded.tuning, budget, args.json)
         }
     }
 }
@@ -144,12 +144,14 @@ fn knobs(target: &Target) -> Vec<&'static str> {
     target.group.knobs().iter().map(|knob| knob.name()).collect()
 }
 
-fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Failure> {
+/// `earlier` holds what the profile has for this machine.
+fn search(path: &Path, key: &Key, earlier: &Tuning, budget: Duration, json: bool) -> Result<(), Failure> {
     let stop = progress::on_interrupt();
     // The pool's threads must exist before this one is pinned, or they would share its CPU.
     rayon::broadcast(|_| ());
     let mut watch = Real::start(PageMode::Small, Some(stop));
-    let mut tuning = *Tuning::unprofiled();
+    let base = *Tuning::unprofiled();
+    let mut tuning = base;
     let targets = tune::targets(threads());
     let bar = Progress::new(targets.len() as u64);
     let mut entry = Entry {
@@ -162,12 +164,14 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
     let mut results = Vec::new();
     for (k, &target) in targets.iter().enumerate() {
         bar.step(&target.to_string());
-        // A share of what is left, several times over: many targets have nothing to try. A tenth is kept for
-        // the second confirmation.
-        let left = (budget * 9 / 10).saturating_sub(watch.elapsed());
+        // A share of what is left, several times over: many targets have nothing to try. A third is kept for
+        // the second confirmation and the check.
+        let left = (budget * 2 / 3).saturating_sub(watch.elapsed());
         let deadline = watch.elapsed() + (5 * left / (targets.len() - k) as u32).min(left);
         let pinned = (!target.group.shares()).then(Pinned::best);
-        let found = tune::search(&mut watch, target, &tuning, deadline)?;
+        let known = target.current(earlier);
+        let known = (known != target.current(&base)).then_some(&known);
+        let found = tune::search(&mut watch, target, &tuning, known, deadline)?;
         drop(pinned);
         watch.forget();
         for winner in found.winners() {
@@ -184,6 +188,7 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
         drop(pinned);
         watch.forget();
     }
+    settle(&mut watch, &mut results, &base, budget)?;
     for found in &results {
         entry.winners.extend(found.winners());
         entry.measurements.extend(found.measurements.iter().cloned());
@@ -223,6 +228,26 @@ fn search(path: &Path, key: &Key, budget: Duration, json: bool) -> Result<(), Fa
     match interrupted {
         true => Err(Failure::new("interrupted", "interrupted: what was confirmed before is kept")),
         false => Ok(()),
+    }
+}
+
+/// Drops what loses against the defaults on the cases of the check.
+fn settle(
+    watch: &mut Real<'_>,
+    results: &mut [Found],
+    base: &Tuning,
+    budget: Duration,
+) -> Result<(), Failure> {
+    let cases = tune_check::cases(base, &tune::with_winners(base, results)?)?;
+    let (one, all): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.threads == 1);
+    loop {
+        let pinned = Pinned::best();
+        tune::settle(watch, results, base, &one, budget)?;
+        drop(pinned);
+        // What is dropped here changes copies on one thread, too.
+        if tune::settle(watch, results, base, &all, budget)? == 0 {
+            return Ok(());
+        }
     }
 }
 

@@ -42,6 +42,13 @@ fn check_cases() -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
+/// What a profile is checked on.
+pub(super) fn cases(default: &Tuning, profile: &Tuning) -> Result<Vec<Case>, Failure> {
+    let mut cases = confirming_cases(default, profile);
+    cases.extend(check_cases()?);
+    Ok(cases)
+}
+
 /// The cases that confirm the values in which a profile differs from the defaults: the benchmark's table need not
 /// have one that such a value decides.
 fn confirming_cases(default: &Tuning, profile: &Tuning) -> Vec<Case> {
@@ -73,8 +80,7 @@ pub(super) fn check(path: &Path, loaded: &Loaded, json: bool) -> Result<(), Fail
     rayon::broadcast(|_| ());
     let mut pinned = None;
     let mut watch = Real::start(PageMode::Small, Some(stop));
-    let mut cases = confirming_cases(default, tuning);
-    cases.extend(check_cases()?);
+    let cases = cases(default, tuning)?;
     let bar = Progress::new(cases.len() as u64);
     let mut checked = Vec::new();
     for case in &cases {

@@ -134,9 +134,16 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
                 let n = (row / size) | 1;
                 case(size, &[n, bytes / (n * size)], ".T")
             };
+            let twice = |bytes: usize| (2 * bytes).min(64 << 20);
             (
-                vec![rows(large, 150), rows(large, 330), rows(large, 700), rows(large, 1400)],
-                vec![rows(larger, 180), rows(larger, 420), rows(larger, 900), rows(larger, 2700)],
+                vec![rows(large, 150), rows(twice(large), 330), rows(large, 700), rows(twice(large), 1400)],
+                vec![
+                    rows(larger, 180),
+                    rows(twice(larger), 420),
+                    rows(larger, 900),
+                    rows(twice(larger), 900),
+                    rows(larger, 2700),
+                ],
             )
         }
         // Where elements slide as they are, only those of other sizes are staged.

@@ -20,7 +20,7 @@ pub enum Verdict {
     Gain,
     /// No difference beyond the interval, or a small one.
     Even,
-    /// More than 3 % slower, and so in both measurements that repeated it in reverse order.
+    /// Too much slower, and so in both measurements that repeated it in reverse order.
     Loss,
 }
 
@@ -41,7 +41,7 @@ pub struct Checked {
     pub verdict: Verdict,
 }
 
-/// Times defaults and profile in turn on one case.
+/// Times defaults and profile in turn on one case; more than 3 % slower is a loss.
 ///
 /// # Errors
 ///
@@ -51,6 +51,17 @@ pub fn check(
     case: &Case,
     default: &Tuning,
     profile: &Tuning,
+) -> Result<Checked, Error> {
+    check_within(watch, case, default, profile, MOST_LOSS)
+}
+
+/// [`check`] where less than `least` times as fast is a loss.
+pub(super) fn check_within(
+    watch: &mut dyn Stopwatch,
+    case: &Case,
+    default: &Tuning,
+    profile: &Tuning,
+    least: f64,
 ) -> Result<Checked, Error> {
     let mut checked = Checked {
         case: case.name.clone(),
@@ -69,13 +80,13 @@ pub fn check(
         (checked.ratio, checked.low, checked.high) = (ratio, ratio / chance, ratio * chance);
     }
     checked.verdict = if checked.low > 1.0 { Verdict::Gain } else { Verdict::Even };
-    if checked.ratio < MOST_LOSS {
+    if checked.ratio < least {
         checked.verdict = Verdict::Loss;
         for _ in 0..2 {
             let (defaults, profiles) = pairs(watch, case, default, profile, true)?;
             let again = ratio(&defaults, &profiles).unwrap_or(1.0);
             checked.repeated.push(again);
-            if again >= MOST_LOSS {
+            if again >= least {
                 checked.verdict = Verdict::Even;
                 break;
             }

@@ -8,8 +8,9 @@
 //! twins is the noise of this machine at this moment. That is done in several rounds, each on buffers in other
 //! places, because on many machines the pages that a buffer happens to get decide more than a knob does. Only
 //! a gain in all rounds but one, above the noise and of at least 3 %, replaces the current choice; of choices that are
-//! equally fast the one that changes the least is taken. When all targets are through, every winner is
-//! confirmed once more. So two searches come to the same copies.
+//! equally fast the one that changes the least is taken, or the one that an earlier run found. When all targets
+//! are through, every winner is confirmed once more, and all of them together are timed against the defaults on
+//! the cases of the check; what loses there is dropped. So two searches come to the same copies.
 //!
 //! All of that is written over [`Stopwatch`], so that tests run it with a clock of their own.
 
@@ -17,12 +18,14 @@ mod cases;
 mod check;
 mod floor;
 mod search;
+mod settle;
 mod stopwatch;
 mod target;
 
 pub use cases::{Case, cases};
 pub use check::{Checked, Verdict, check};
 pub use search::{Found, Verdict as SearchVerdict, confirm_again, search};
+pub use settle::{settle, with_winners};
 pub use stopwatch::Real;
 pub use target::{Choice, Group, Target, targets};
 

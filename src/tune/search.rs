@@ -164,7 +164,8 @@ impl Race<'_> {
     }
 }
 
-/// Searches one target around `tuning` until `deadline`, the time of the stopwatch.
+/// Searches one target around `tuning` until `deadline`, the time of the stopwatch. What an `earlier` search came to
+/// stays unless this one speaks against it: two searches that differ by chance alone come to one result.
 ///
 /// # Errors
 ///
@@ -173,9 +174,11 @@ pub fn search(
     watch: &mut dyn Stopwatch,
     target: Target,
     tuning: &Tuning,
+    earlier: Option<&Choice>,
     deadline: Duration,
 ) -> Result<Found, crate::Error> {
     let before = target.current(tuning);
+    let earlier = earlier.filter(|earlier| **earlier != before);
     let (search_cases, confirm_cases) = cases(&target, tuning);
     let mut found = Found {
         target,
@@ -190,6 +193,7 @@ pub fn search(
     // Whether a choice plans a case otherwise than the current one: only that is timed.
     let mut telling = vec![vec![false; search_cases.len()]];
     let mut proposals = target.proposals(tuning);
+    proposals.extend(earlier.filter(|earlier| !proposals.contains(earlier)).cloned());
     proposals.sort_by(|a, b| change(&before, a).total_cmp(&change(&before, b)));
     for choice in proposals {
         let with = target.with(tuning, &choice)?;
@@ -277,15 +281,28 @@ pub fn search(
     if let Some(&fastest) = rivals.first() {
         rivals.sort_by_key(|&who| {
             let equal = gain(&samples, fastest) - gain(&samples, who) < EQUAL.ln();
-            if equal { (0, who) } else { (1, 0) }
+            match equal {
+                true if Some(&choices[who]) == earlier => (0, 0),
+                true => (1, who),
+                false => (2, 0),
+            }
         });
     }
     found.verdict = Verdict::CurrentIsBest;
     for who in rivals {
         found.best = Some(choices[who].clone());
-        confirm(&mut race, &mut found, &confirm_cases, tuning, &tunings[who])?;
+        let bar = if Some(&choices[who]) == earlier { Bar::Known } else { Bar::New };
+        confirm(&mut race, &mut found, &confirm_cases, tuning, &tunings[who], bar)?;
         if matches!(found.verdict, Verdict::Better { .. }) || race.over() {
-            break;
+            return Ok(found);
+        }
+    }
+    if let Some(who) = (1..choices.len()).find(|&who| Some(&choices[who]) == earlier) {
+        let before = found.clone();
+        found.best = Some(choices[who].clone());
+        confirm(&mut race, &mut found, &confirm_cases, tuning, &tunings[who], Bar::Known)?;
+        if !matches!(found.verdict, Verdict::Better { .. }) {
+            (found.best, found.verdict) = (before.best, before.verdict);
         }
     }
     Ok(found)
@@ -309,7 +326,7 @@ pub fn confirm_again(
     let current = found.target.with(tuning, &found.before)?;
     let winner = found.target.with(tuning, &best)?;
     let (_, confirm_cases) = cases(&found.target, &current);
-    confirm(&mut Race { watch, deadline }, found, &confirm_cases, &current, &winner)?;
+    confirm(&mut Race { watch, deadline }, found, &confirm_cases, &current, &winner, Bar::Known)?;
     if found.verdict == Verdict::Unfinished {
         found.verdict = first;
     }
@@ -348,6 +365,32 @@ fn same_plans(
     Ok(false)
 }
 
+/// What a choice has to show.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bar {
+    /// A gain that is worth a change, surely.
+    New,
+    /// That what was found before is not contradicted.
+    Known,
+}
+
+impl Bar {
+    /// Rounds that may speak against the choice.
+    fn against(self) -> usize {
+        match self {
+            Self::New => 1,
+            Self::Known => 2,
+        }
+    }
+
+    fn least(self) -> f64 {
+        match self {
+            Self::New => LEAST_GAIN,
+            Self::Known => POOR_GAIN,
+        }
+    }
+}
+
 /// Times the winner, the current choice and its twin, in that order and back, on cases that are new.
 fn confirm(
     race: &mut Race<'_>,
@@ -355,6 +398,7 @@ fn confirm(
     cases: &[Case],
     current: &Tuning,
     winner: &Tuning,
+    bar: Bar,
 ) -> Result<(), crate::Error> {
     let Some(best) = found.best.clone() else { return Ok(()) };
     for case in cases {
@@ -396,11 +440,12 @@ fn confirm(
             all.extend(new);
         }
         // The next search would have it by chance, or it is not worth having.
-        if against(&gains) > 1 || gains.len() == POOR_ROUNDS && middle(&gains) < POOR_GAIN {
+        if against(&gains) > bar.against() || gains.len() == POOR_ROUNDS && middle(&gains) < POOR_GAIN {
             decided = true;
             break;
         }
-        if gains.len() == ROUNDS && middle(&gains) >= LEAST_GAIN && !clear(&gains, noise(&twins, &samples)) {
+        let close = middle(&gains) >= bar.least() && !clear(&gains, noise(&twins, &samples));
+        if bar == Bar::New && gains.len() == ROUNDS && close {
             rounds = CLOSE_ROUNDS;
         }
     }
@@ -419,8 +464,8 @@ fn confirm(
         found.verdict = Verdict::Unfinished;
         return Ok(());
     }
-    let sure = clear(&gains, noise) || gains.len() == CLOSE_ROUNDS;
-    if against(&gains) > 1 || gain < LEAST_GAIN || !sure {
+    let sure = bar == Bar::Known || clear(&gains, noise) || gains.len() == CLOSE_ROUNDS;
+    if against(&gains) > bar.against() || gain < bar.least() || !sure {
         found.verdict = Verdict::NotConfirmed { gain, noise };
         return Ok(());
     }

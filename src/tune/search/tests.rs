@@ -95,7 +95,7 @@ fn the_planted_optimum_is_found_in_time() {
         for best in &proposals {
             let cost = |_: &Case, choice: &Choice| if choice == best { 8e6 } else { 1e7 };
             let mut fake = Fake::new(target, 0.05, cost);
-            let found = search(&mut fake, target, &tuning(), BUDGET).unwrap();
+            let found = search(&mut fake, target, &tuning(), None, BUDGET).unwrap();
             assert_eq!(found.best.as_ref(), Some(best), "{target}");
             assert!(matches!(found.verdict, Verdict::Better { gain, noise } if gain > 1.15 && noise < 1.05));
             assert!(fake.elapsed() < BUDGET);
@@ -108,7 +108,7 @@ fn the_planted_optimum_is_found_in_time() {
 #[test]
 fn halving_follows_a_slope() {
     let mut fake = Fake::new(tile(), 0.05, planted([2048, 512, 0]));
-    let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
+    let found = search(&mut fake, tile(), &tuning(), None, BUDGET).unwrap();
     assert_eq!(found.best, Some(Choice(vec![2048, 512, 0])));
     assert!(found.measurements.iter().any(|m| m.confirms) && found.measurements.iter().any(|m| !m.confirms));
 }
@@ -120,7 +120,7 @@ fn noise_keeps_the_default() {
         for seed in 1..40 {
             let mut fake = Fake::new(tile(), noise, |_: &Case, _: &Choice| 1e6);
             fake.state = seed;
-            let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
+            let found = search(&mut fake, tile(), &tuning(), None, BUDGET).unwrap();
             assert!(found.winners().is_empty(), "noise {noise}, seed {seed}: {:?}", found.verdict);
         }
     }
@@ -129,7 +129,7 @@ fn noise_keeps_the_default() {
 #[test]
 fn a_gain_of_two_percent_is_no_reason_to_change() {
     let cost = |_: &Case, choice: &Choice| if choice.0 == [2048, 128, 0] { 0.98e6 } else { 1e6 };
-    let found = search(&mut Fake::new(tile(), 0.0, cost), tile(), &tuning(), BUDGET).unwrap();
+    let found = search(&mut Fake::new(tile(), 0.0, cost), tile(), &tuning(), None, BUDGET).unwrap();
     assert!(matches!(found.verdict, Verdict::NotConfirmed { .. }), "{:?}", found.verdict);
 }
 
@@ -161,7 +161,7 @@ fn two_searches_agree_whatever_disturbs_them() {
             let cost = |case: &Case, choice: &Choice| plausible(case, choice, target.group);
             let mut fake = Fake::new(target, 0.06, cost);
             (fake.state, fake.disturbed) = (seed, 0.15);
-            let found = search(&mut fake, target, &tuning(), BUDGET).unwrap();
+            let found = search(&mut fake, target, &tuning(), None, BUDGET).unwrap();
             match found.verdict {
                 Verdict::Better { .. } => found.best.unwrap(),
                 _ => found.before,
@@ -181,7 +181,7 @@ fn a_winner_of_a_moment_is_dropped_when_it_is_confirmed_again() {
     let favoured = std::cell::Cell::new(true);
     let cost = |_: &Case, choice: &Choice| if choice.0 == best && favoured.get() { 0.8e6 } else { 1e6 };
     let mut fake = Fake::new(tile(), 0.02, cost);
-    let mut found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
+    let mut found = search(&mut fake, tile(), &tuning(), None, BUDGET).unwrap();
     assert_eq!(found.winners().len(), 2);
     let tuned = tile().with(&tuning(), &Choice(best.to_vec())).unwrap();
     confirm_again(&mut fake, &mut found, &tuned, BUDGET * 2).unwrap();
@@ -205,9 +205,40 @@ fn among_equals_the_smallest_change_wins() {
     for seed in 1..20 {
         let mut fake = Fake::new(target, 0.06, cost);
         fake.state = seed;
-        let found = search(&mut fake, target, &tuning(), BUDGET).unwrap();
+        let found = search(&mut fake, target, &tuning(), None, BUDGET).unwrap();
         assert_eq!(found.best, Some(Choice(vec![nearest])), "seed {seed}");
     }
+}
+
+#[test]
+fn what_an_earlier_search_found_stays_unless_it_is_contradicted() {
+    let known = Choice(vec![2048, 512, 0]);
+    let search = |earlier: f64, other: f64| {
+        let cost = |_: &Case, choice: &Choice| match &choice.0[..] {
+            [2048, 512, 0] => earlier,
+            [2048, 128, 0] => other,
+            _ => 1e6,
+        };
+        let mut fake = Fake::new(tile(), 0.0, cost);
+        search(&mut fake, tile(), &tuning(), Some(&known), BUDGET).unwrap()
+    };
+    // A gain that is not worth a change is worth no change back, and among equals the known one stays.
+    for (earlier, other) in [(0.98e6, 1e6), (0.9e6, 0.9e6), (0.9e6, 0.89e6), (0.98e6, 0.965e6)] {
+        let found = search(earlier, other);
+        assert_eq!(found.best, Some(known.clone()), "{earlier} {other}");
+        assert!(matches!(found.verdict, Verdict::Better { .. }), "{earlier} {other}: {:?}", found.verdict);
+    }
+    // Slower, of no use, or much slower than another: it goes.
+    for (earlier, other) in [(1.05e6, 1e6), (1e6, 1e6), (1.0e6, 0.8e6), (0.95e6, 0.8e6)] {
+        let found = search(earlier, other);
+        assert!(found.winners().is_empty() || found.best != Some(known.clone()), "{earlier} {other}");
+    }
+    // A value that no proposal has is kept as well.
+    let odd = Choice(vec![3072, 320, 0]);
+    let cost = |_: &Case, choice: &Choice| if choice.0 == [3072, 320, 0] { 0.9e6 } else { 1e6 };
+    let found =
+        super::search(&mut Fake::new(tile(), 0.0, cost), tile(), &tuning(), Some(&odd), BUDGET).unwrap();
+    assert_eq!(found.best, Some(odd));
 }
 
 #[test]
@@ -225,7 +256,7 @@ fn a_loss_on_one_case_that_does_not_repeat_drops_no_winner() {
         (true, false) => 0.5e6,
         _ => 1e6,
     };
-    let found = search(&mut Fake::new(target, 0.0, cost), target, &tuning(), BUDGET).unwrap();
+    let found = search(&mut Fake::new(target, 0.0, cost), target, &tuning(), None, BUDGET).unwrap();
     assert_eq!(found.best, Some(Choice(vec![1024, 512, 0])));
     assert!(matches!(found.verdict, Verdict::Better { .. }), "{:?}", found.verdict);
 }
@@ -234,7 +265,7 @@ fn a_loss_on_one_case_that_does_not_repeat_drops_no_winner() {
 fn the_current_choice_stays_where_it_is_best() {
     let best = tile().current(&tuning());
     let cost = move |_: &Case, choice: &Choice| if *choice == best { 1e6 } else { 2e6 };
-    let found = search(&mut Fake::new(tile(), 0.05, cost), tile(), &tuning(), BUDGET).unwrap();
+    let found = search(&mut Fake::new(tile(), 0.05, cost), tile(), &tuning(), None, BUDGET).unwrap();
     assert_eq!(found.verdict, Verdict::CurrentIsBest);
 }
 
@@ -243,7 +274,7 @@ fn a_choice_that_copies_wrong_never_wins() {
     let best = [2048, 512, 0];
     let mut fake = Fake::new(tile(), 0.02, planted(best));
     fake.wrong.insert(Choice(best.to_vec()));
-    let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
+    let found = search(&mut fake, tile(), &tuning(), None, BUDGET).unwrap();
     assert_eq!(found.wrong.len(), 1);
     assert_ne!(found.best, Some(Choice(best.to_vec())));
     assert!(found.measurements.iter().all(|m| m.values != best));
@@ -259,7 +290,7 @@ fn a_winner_that_loses_on_a_new_case_is_dropped() {
         (true, false) => 0.5e6,
         _ => 1e6,
     };
-    let found = search(&mut Fake::new(target, 0.0, cost), target, &tuning(), BUDGET).unwrap();
+    let found = search(&mut Fake::new(target, 0.0, cost), target, &tuning(), None, BUDGET).unwrap();
     assert!(matches!(found.verdict, Verdict::SlowerOn { ratio, .. } if ratio < 0.9), "{:?}", found.verdict);
     assert!(found.winners().is_empty());
 }
@@ -268,12 +299,12 @@ fn a_winner_that_loses_on_a_new_case_is_dropped() {
 fn the_budget_and_the_user_end_it() {
     let budget = Duration::from_millis(300);
     let mut fake = Fake::new(tile(), 0.02, planted([2048, 512, 0]));
-    let found = search(&mut fake, tile(), &tuning(), budget).unwrap();
+    let found = search(&mut fake, tile(), &tuning(), None, budget).unwrap();
     assert_eq!(found.verdict, Verdict::Unfinished);
     assert!(fake.elapsed() < budget + Duration::from_millis(30) && found.winners().is_empty());
     let mut fake = Fake::new(tile(), 0.02, planted([2048, 512, 0]));
     fake.stop_after = 25;
-    let found = search(&mut fake, tile(), &tuning(), BUDGET).unwrap();
+    let found = search(&mut fake, tile(), &tuning(), None, BUDGET).unwrap();
     assert_eq!((found.verdict, fake.samples), (Verdict::Unfinished, 25));
 }
 
