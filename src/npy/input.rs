@@ -3,7 +3,7 @@
 use super::error::NpyError;
 use super::guard::Watch;
 use super::header::Header;
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -85,8 +85,7 @@ impl Input {
 
     /// Tells the system whether the data will be read in jumps or from front to back.
     pub(super) fn expect_jumps(&self, jumps: bool) {
-        // Advice that is not taken changes the speed only.
-        let _ = self.map.advise(if jumps { Advice::Random } else { Advice::Sequential });
+        expect_jumps(&self.map, jumps);
     }
 
     /// Gives the pages of this byte range of [`data`](Self::data) back; touching them again reads them again.
@@ -95,6 +94,15 @@ impl Input {
         release(&self.map, start + range.start..start + range.end);
     }
 }
+
+/// Advice that is not taken changes the speed only.
+#[cfg(unix)]
+fn expect_jumps(map: &Mmap, jumps: bool) {
+    let _ = map.advise(if jumps { memmap2::Advice::Random } else { memmap2::Advice::Sequential });
+}
+
+#[cfg(not(unix))]
+fn expect_jumps(_map: &Mmap, _jumps: bool) {}
 
 /// Drops the page table entries of a range of a file mapping.
 #[cfg(unix)]

@@ -3,6 +3,10 @@
 mod bands;
 mod descr;
 mod error;
+#[cfg(unix)]
+mod guard;
+#[cfg(not(unix))]
+#[path = "guard_none.rs"]
 mod guard;
 mod header;
 mod input;

@@ -9,7 +9,7 @@ use super::guard::{Doomed, Watch};
 use memmap2::{MmapMut, MmapOptions};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
@@ -154,15 +154,17 @@ impl Scratch {
         }
     }
 
-    #[cfg(unix)]
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), NpyError> {
-        std::os::unix::fs::FileExt::write_all_at(&self.file, bytes, offset)
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.write_all(bytes))
             .map_err(|e| NpyError::io(&self.folder, "cannot write an intermediate result", e))
     }
 
-    #[cfg(unix)]
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), NpyError> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.file, bytes, offset)
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(bytes))
             .map_err(|e| NpyError::io(&self.folder, "cannot read an intermediate result", e))
     }
 }
@@ -365,21 +367,21 @@ fn map_whole(file: &File, bytes: u64) -> io::Result<MmapMut> {
 }
 
 /// Starts writing whole pages of a range to disk and drops them from this process's memory.
+#[cfg(unix)]
 fn write_back(file: &File, map: &MmapMut, range: Range<usize>) {
     if range.is_empty() {
         return;
     }
-    #[cfg(unix)]
-    {
-        // Asynchronous, advice only: the final sync reports what goes wrong.
-        start_writing(file, range.clone());
-        // SAFETY: the mapping is shared with its file, so that a dropped page comes back with what was
-        // written to it.
-        let _ = unsafe {
-            map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
-        };
-    }
+    // Asynchronous, advice only: the final sync reports what goes wrong.
+    start_writing(file, range.clone());
+    // SAFETY: the mapping is shared with its file, so that a dropped page comes back with what was
+    // written to it.
+    let _ =
+        unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len()) };
 }
+
+#[cfg(not(unix))]
+fn write_back(_file: &File, _map: &MmapMut, _range: Range<usize>) {}
 
 #[cfg(target_os = "linux")]
 fn start_writing(file: &File, range: Range<usize>) {
@@ -395,7 +397,7 @@ fn start_writing(file: &File, range: Range<usize>) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 fn start_writing(_file: &File, _range: Range<usize>) {}
 
 /// Gives the new file the owner and permissions of the one it replaces, as far as that is allowed.

@@ -11,6 +11,7 @@ const STEPS: u64 = 1 << 16;
 const LINE: usize = 64;
 const LINES: usize = 1 << 15;
 const PAGES: usize = 1 << 12;
+#[cfg(target_os = "linux")]
 const FAULTS: usize = 256;
 const SWITCHES: u64 = 8;
 
