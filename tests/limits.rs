@@ -118,6 +118,22 @@ fn every_operation_takes_the_largest_numbers() {
 }
 
 #[test]
+fn strides_of_empty_views_have_no_say_in_what_is_padded_around_them() {
+    let empty = Layout::row_major(&[1, 6]).unwrap().apply("[1:, ::-9223372036854775808][:, 1:]").unwrap();
+    assert_eq!(empty.shape(), [0, 0]);
+    for strides in [[6, MIN], [MIN, MIN], [MAX, MIN], [1, 1]] {
+        let empty = Layout::new(&[0, 0], &strides, 0).unwrap();
+        for expr in
+            [".pad((1, 1), (2, 1))", ".T.pad((3, 0), (0, 5))", ".pad((2, 2), (2, 2))[::-1, 1:].unfold(0, 2)"]
+        {
+            let padded = empty.apply(expr).unwrap();
+            assert_eq!(padded.reachable_range(), None, "{strides:?} {expr}");
+            assert!(padded.numel() > 0 && (0..padded.numel()).all(|k| padded.view_at(k).unwrap().is_none()));
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_materialized_is_refused_before_anything_happens() {
     let one = [7u32];
     let view = View::new(&one, Layout::row_major(&[1]).unwrap()).unwrap();

@@ -101,6 +101,16 @@ impl Layout {
     /// Every reachable old index must lie in its axis; `extra` are further constraints on the new indices.
     fn substitute(&self, shape: Extents, sources: &[Source], extra: Vec<Wide>) -> Result<Self, Error> {
         let numel = check_shape(&shape)?;
+        let mut wide = extra;
+        for c in self.mask().map_or(&[][..], Mask::constraints) {
+            wide.push(substitute_constraint(c, shape.len(), sources));
+        }
+        let mask = if wide.is_empty() || numel == 0 { None } else { Some(Mask::from_wide(wide, &shape)?) };
+        if mask.as_ref().is_some_and(Mask::is_nothing) {
+            // Nothing is read: the strides of what was empty have no say, however large they are (L2, L7).
+            let strides = smallvec![0; shape.len()];
+            return Self::canonical(shape, strides, 0, mask);
+        }
         let mut strides: SmallVec<[(i128, i128); 6]> = smallvec![(0, 0); shape.len()];
         let mut offset = self.offset() as i128;
         for (source, (&stride, &raw)) in sources.iter().zip(self.strides().iter().zip(self.raw_strides())) {
@@ -121,11 +131,6 @@ impl Layout {
             Err(_) if numel == 0 => 0,
             Err(_) => return Err(Error::Overflow { what: "the offset" }),
         };
-        let mut wide = extra;
-        for c in self.mask().map_or(&[][..], Mask::constraints) {
-            wide.push(substitute_constraint(c, shape.len(), sources));
-        }
-        let mask = if wide.is_empty() || numel == 0 { None } else { Some(Mask::from_wide(wide, &shape)?) };
         Self::canonical(shape, strides, offset, mask)
     }
 
