@@ -37,7 +37,8 @@ pub use classes::Classes;
 pub use hierarchy::{Access, Hierarchy};
 pub use level::LevelCounts;
 pub use report::{
-    LevelReport, Levels, ModelReport, PlanLevelReport, PlanReport, StreamingReport, WalkReport, model, naive,
+    LevelReport, Levels, ModelReport, OwnReport, PlanLevelReport, PlanReport, StreamingReport, WalkReport,
+    model, naive,
 };
 pub use runs::Run;
 pub use spec::{CacheSpec, Options, Replacement, TlbSpec};

@@ -60,6 +60,8 @@ pub struct PlanReport {
     pub lines_used_in_full: u64,
     /// Stores past the caches.
     pub streaming: StreamingReport,
+    /// The copy's own memory.
+    pub own: OwnReport,
     /// The TLB, where one is modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tlb: Option<LevelReport>,
@@ -69,10 +71,20 @@ pub struct PlanReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StreamingReport {
-    /// Elements stored.
+    /// Stores, each as wide as the kernel makes it.
     pub stores: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+/// What the levels see of memory that belongs to neither buffer: staging rows, packed lines, fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OwnReport {
+    /// Loads and stores of the copy's own memory, which are among the first level's accesses.
+    pub accesses: u64,
+    /// Distinct lines of the first level's size that they touch.
+    pub lines: u64,
 }
 
 /// A value for each level, by name, the level next to the core first.

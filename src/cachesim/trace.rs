@@ -1,10 +1,11 @@
 //! The reads and writes of a plan, in the order in which it makes them.
 
 use super::hierarchy::{Access, Hierarchy};
-use super::report::{Levels, PlanReport, StreamingReport, per_element};
+use super::report::{Levels, OwnReport, PlanReport, StreamingReport, per_element};
 use super::runs::{Order, Run, Span};
 use super::spec::{CacheSpec, Options};
-use crate::copy::plan::{self, AccessKind, Plan, Side};
+use crate::copy::plan::Plan;
+use crate::copy::replay::{AccessKind, Side, own_bytes, replay};
 use crate::{Error, Layout};
 
 /// Elements after which a plan is not modelled: some minutes.
@@ -43,12 +44,13 @@ impl Gatherer<'_> {
     }
 }
 
-/// Models the copy of `src` into `dst` as `plan` makes it: its reads and writes, element by element, in
-/// its order on one thread.
+/// Models the copy of `src` into `dst` as `plan` makes it: the loads and stores of its kernels, as wide as
+/// they are and in their order, on one thread (see [`replay`]).
 ///
 /// The source buffer starts at byte 0; the destination buffer starts on the first page behind it (the
-/// first common multiple of 4096 and of all line sizes). Fill values of padded views are written and
-/// read from nowhere.
+/// first common multiple of 4096 and of all line sizes), and the copy's own memory on the first behind that:
+/// staging rows, packed lines, the fill value of a padded view. It takes its room in the caches as the
+/// buffers do, and [`PlanReport::own`] says how much.
 ///
 /// ```
 /// use restride::cachesim::{CacheSpec, Options, planned};
@@ -59,9 +61,9 @@ impl Gatherer<'_> {
 /// let dst = Layout::row_major(&[512, 512])?;
 /// let plan = Plan::new(&src, &dst, 8, &CopyOptions::default().streaming(false))?;
 /// let walk = planned(&src, &dst, &plan, &caches, &Options::default())?;
-/// // Every element is read once and written once; every line of both sides comes in once.
+/// // Every line of both sides comes in once, and so do the copy's own.
 /// let l1 = walk.levels.get("L1d").unwrap();
-/// assert_eq!((l1.accesses, l1.misses), (2 * 512 * 512, 2 * 512 * 512 / 8));
+/// assert_eq!(l1.misses, 2 * 512 * 512 / 8 + walk.own.lines);
 /// # Ok::<(), restride::Error>(())
 /// ```
 ///
@@ -95,6 +97,9 @@ pub fn planned(
         .checked_add(bytes(Order::logical(dst).span())?)
         .filter(|&end| end <= i64::MAX as u64)
         .ok_or_else(overflow)?;
+    let own_bytes = own_bytes(plan) as u64;
+    let own_base = end.checked_next_multiple_of(page).ok_or_else(overflow)?;
+    let end = own_base.checked_add(own_bytes).ok_or_else(overflow)?;
     let mut hierarchy = Hierarchy::new(caches, options, end)?;
     let mut gatherer = Gatherer {
         hierarchy: &mut hierarchy,
@@ -102,18 +107,26 @@ pub fn planned(
         len: 0,
         access: Access::Read,
     };
-    plan::trace(plan, &mut |access| {
-        let start = match access.side {
-            Side::Src => 0,
-            Side::Dst => base,
-        };
-        let kind = match access.kind {
-            AccessKind::Read => Access::Read,
-            AccessKind::Write => Access::Write,
-            AccessKind::StreamWrite => Access::StreamingWrite,
-        };
-        gatherer.push(start.wrapping_add_signed(access.offset as i64), access.bytes as u32, kind);
-    });
+    let mut own = Lines::new(own_bytes, caches[0].line);
+    replay(plan, &mut |accesses| {
+        for access in accesses {
+            let start = match access.side {
+                Side::Src => 0,
+                Side::Dst => base,
+                Side::Own => own_base,
+            };
+            let kind = match access.kind {
+                AccessKind::Read => Access::Read,
+                AccessKind::Write => Access::Write,
+                AccessKind::StreamWrite => Access::StreamingWrite,
+            };
+            if access.side == Side::Own {
+                own.touch(access.offset as u64, access.bytes as u64);
+            }
+            let addr = start.wrapping_add_signed(access.offset as i64);
+            gatherer.push(addr, access.bytes as u32, kind);
+        }
+    })?;
     gatherer.flush();
     let line = caches[0].line as usize;
     let (from, to) = (src.lines(plan.element_size(), line), dst.lines(plan.element_size(), line));
@@ -125,8 +138,38 @@ pub fn planned(
         lines_touched: from.touched + to.touched,
         lines_used_in_full: from.used_in_full + to.used_in_full,
         streaming: StreamingReport { stores, bytes },
+        own: own.report(),
         tlb: hierarchy.tlb().map(Into::into),
     })
+}
+
+/// Distinct lines of the copy's own memory, and what touched them.
+struct Lines {
+    line: u64,
+    touched: Vec<bool>,
+    report: OwnReport,
+}
+
+impl Lines {
+    fn new(bytes: u64, line: u64) -> Self {
+        Self {
+            line,
+            touched: vec![false; (bytes / line) as usize + 1],
+            report: OwnReport { accesses: 0, lines: 0 },
+        }
+    }
+
+    fn touch(&mut self, offset: u64, bytes: u64) {
+        self.report.accesses += 1;
+        for line in offset / self.line..=(offset + bytes - 1) / self.line {
+            let touched = &mut self.touched[line as usize];
+            self.report.lines += u64::from(!std::mem::replace(touched, true));
+        }
+    }
+
+    fn report(&self) -> OwnReport {
+        self.report
+    }
 }
 
 fn lcm(a: u64, b: u64) -> Option<u64> {

@@ -11,6 +11,8 @@ mod options;
 mod parallel;
 pub mod plan;
 pub mod reference;
+#[cfg(any(test, feature = "instruments"))]
+pub mod replay;
 mod reshape;
 pub mod tuning;
 

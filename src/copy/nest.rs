@@ -58,12 +58,17 @@ unsafe fn run(plan: &Plan, piece: &Piece, split: usize, range: Range<usize>, buf
     unsafe {
         if piece.staged {
             run_staged(plan, piece, split, range, buffers);
-        } else if piece.rows.full() <= 64 && piece.columns.full() <= 64 {
+        } else if few(piece) {
             tables::<64>(plan, piece, split, range, buffers, std::ptr::null_mut());
         } else {
             tables::<MAX_STEPS>(plan, piece, split, range, buffers, std::ptr::null_mut());
         }
     }
+}
+
+/// Whether short tables hold the steps of a piece.
+fn few(piece: &Piece) -> bool {
+    piece.rows.full() <= 64 && piece.columns.full() <= 64
 }
 
 /// # Safety
@@ -86,6 +91,51 @@ unsafe fn tables<const N: usize>(
     buffers: Buffers,
     staging: *mut u8,
 ) {
+    let entry = kernels::entry(plan.isa);
+    // SAFETY: a tile reaches what the plan reaches; `entry` is a level that this CPU has, which `Plan`
+    // checked; staging is there when the piece is staged.
+    unsafe { tiles::<N>(plan, piece, split, range, buffers, staging, |tile| (entry.tile)(tile)) }
+    if piece.streaming {
+        (entry.fence)();
+    }
+}
+
+/// Calls `each` for every tile of a piece, with tables as [`run`] has them and staging memory at `staging`.
+///
+/// # Safety
+/// Offsets that the piece reaches lie inside the buffers.
+#[cfg(any(test, feature = "instruments"))]
+pub(super) unsafe fn tiles_of(
+    plan: &Plan,
+    piece: &Piece,
+    buffers: Buffers,
+    staging: *mut u8,
+    each: impl FnMut(&Tile<'_>),
+) {
+    // SAFETY: the caller's promise; the tables hold as many steps as the groups have.
+    unsafe {
+        if !piece.staged && few(piece) {
+            tiles::<64>(plan, piece, usize::MAX, 0..0, buffers, staging, each);
+        } else {
+            tiles::<MAX_STEPS>(plan, piece, usize::MAX, 0..0, buffers, staging, each);
+        }
+    }
+}
+
+/// Calls `each` for every tile of a part, in order.
+///
+/// # Safety
+/// Offsets that the piece reaches lie inside the buffers; `N` as in [`tables`].
+#[inline(always)]
+unsafe fn tiles<const N: usize>(
+    plan: &Plan,
+    piece: &Piece,
+    split: usize,
+    range: Range<usize>,
+    buffers: Buffers,
+    staging: *mut u8,
+    mut each: impl FnMut(&Tile<'_>),
+) {
     let kind = piece.strategy.kind();
     let mut rows = [MaybeUninit::uninit(); N];
     let mut columns = [MaybeUninit::uninit(); N];
@@ -95,13 +145,12 @@ unsafe fn tables<const N: usize>(
         Kind::Shuffle => fill(&mut columns, &piece.cell),
         _ => &[],
     };
-    let entry = kernels::entry(plan.isa);
     let border = piece.borders.last().copied().unwrap_or_default();
     let src = if piece.fill { buffers.fill } else { buffers.src };
-    let mut each = |at: At| {
+    let mut visit = |at: At| {
         // SAFETY: offsets lie inside the buffers (the caller's promise).
         let (src, dst) = unsafe { (src.offset(at.src), buffers.dst.offset(at.dst)) };
-        let tile = Tile {
+        each(&Tile {
             kind,
             src,
             dst,
@@ -121,15 +170,9 @@ unsafe fn tables<const N: usize>(
             border: Border { before: border.before, after: border.after, lead: at.lead, trail: at.trail },
             fill: buffers.fill,
             fill_size: plan.element_size(),
-        };
-        // SAFETY: the tile reaches what the plan reaches; `entry` is a level that this CPU has,
-        // which `Plan` checked; staging is there when the piece is staged.
-        unsafe { (entry.tile)(&tile) }
+        });
     };
-    piece.walk_part(split, range, &mut each);
-    if piece.streaming {
-        (entry.fence)();
-    }
+    piece.walk_part(split, range, &mut visit);
 }
 
 /// Writes the steps of a group into a table.

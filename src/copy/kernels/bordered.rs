@@ -29,6 +29,7 @@ pub(super) unsafe fn run<L: Level>(t: &Tile<'_>) {
         fill.write::<L>(t.dst.sub(border.lead), border.lead, t.stream);
         let mut end = t.dst;
         for (i, a) in t.a.iter().enumerate() {
+            let a = L::look(a);
             let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
             fill.write::<L>(dst, border.before, t.stream);
             let to = dst.add(border.before);
@@ -62,7 +63,7 @@ unsafe fn staged<L: Level>(t: &Tile<'_>, fill: &Fill) {
         let ahead = t.ahead / 2;
         let short = border.before.max(border.after) <= fill.chunk();
         for a in t.a {
-            let src = t.src.offset(a.src);
+            let src = t.src.offset(L::look(&a.src));
             if short && row <= sink.room(1) {
                 for line in (0..t.nb).step_by(LINE) {
                     L::prefetch(src.wrapping_add(line + ahead));

@@ -1,7 +1,7 @@
 //! Cells: short blocks that are dense in the destination and close together in the source (a pixel's channels
 //! backwards, a 3 by 3 matrix turned), many of which one byte permute puts together at once.
 
-use super::level::element;
+use super::level::Level;
 use super::tile::Step;
 
 /// Most bytes of a cell.
@@ -78,13 +78,13 @@ impl<'t> Cells<'t> {
     /// # Safety
     /// `dst` holds `n` cells, and every source position of theirs is readable.
     #[inline(always)]
-    pub(super) unsafe fn one_by_one<const E: usize>(&self, dst: *mut u8, src: *const u8, n: usize) {
+    pub(super) unsafe fn one_by_one<L: Level, const E: usize>(&self, dst: *mut u8, src: *const u8, n: usize) {
         for j in 0..n {
             for (k, offset) in self.offsets.iter().enumerate() {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let from = src.offset(j as isize * self.step + offset.src);
-                    element::<E>(dst.add(j * self.bytes + k * self.size), from, self.size);
+                    let from = src.offset(j as isize * self.step + L::look(&offset.src));
+                    L::element::<E>(dst.add(j * self.bytes + k * self.size), from, self.size);
                 }
             }
         }

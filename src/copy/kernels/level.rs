@@ -6,6 +6,7 @@
 
 use super::cells::Cells;
 use super::tile::{Part, Step, Tile};
+use std::mem::MaybeUninit;
 
 /// One element of `E` bytes (`size` bytes where `E` is 0).
 ///
@@ -129,16 +130,16 @@ unsafe fn gather_asking<L: Level, const E: usize, const ASKS: usize>(
                 L::prefetch(from.wrapping_offset(ahead + (4 / ASKS * ask) as isize * stride));
                 ask += 1;
             }
-            element::<E>(to, from, size);
-            element::<E>(to.add(size), from.offset(stride), size);
-            element::<E>(to.add(2 * size), from.offset(2 * stride), size);
-            element::<E>(to.add(3 * size), from.offset(3 * stride), size);
+            L::element::<E>(to, from, size);
+            L::element::<E>(to.add(size), from.offset(stride), size);
+            L::element::<E>(to.add(2 * size), from.offset(2 * stride), size);
+            L::element::<E>(to.add(3 * size), from.offset(3 * stride), size);
         }
         j += 4;
     }
     while j < n {
         // SAFETY: j < n.
-        unsafe { element::<E>(dst.add(j * size), src.offset(j as isize * stride), size) }
+        unsafe { L::element::<E>(dst.add(j * size), src.offset(j as isize * stride), size) }
         j += 1;
     }
 }
@@ -150,25 +151,26 @@ unsafe fn gather_asking<L: Level, const E: usize, const ASKS: usize>(
 /// # Safety
 /// As [`super::tile::run`] for a tile of kind gather.
 #[inline(always)]
-pub(super) unsafe fn gather_down<const E: usize>(t: &Tile<'_>, size: usize) {
+pub(super) unsafe fn gather_down<L: Level, const E: usize>(t: &Tile<'_>, size: usize) {
     /// `N` columns.
     ///
     /// # Safety
     /// As [`gather_down`]; `src` and `dst` are where the first of them starts.
     #[inline(always)]
-    unsafe fn columns<const E: usize, const N: usize>(
+    unsafe fn columns<L: Level, const E: usize, const N: usize>(
         t: &Tile<'_>,
         src: *const u8,
         dst: *mut u8,
         size: usize,
     ) {
         for a in t.a {
+            let a = L::look(a);
             // SAFETY: elements of the tile.
             unsafe {
                 let (from, to) = (src.offset(a.src), dst.offset(a.dst));
                 let mut k = 0;
                 while k < N {
-                    element::<E>(to.add(k * size), from.offset(k as isize * t.b_src), size);
+                    L::element::<E>(to.add(k * size), from.offset(k as isize * t.b_src), size);
                     k += 1;
                 }
             }
@@ -182,31 +184,31 @@ pub(super) unsafe fn gather_down<const E: usize>(t: &Tile<'_>, size: usize) {
             let (src, dst) = (t.src.offset(j as isize * t.b_src), t.dst.add(j * size));
             j += match t.nb - j {
                 1 => {
-                    columns::<E, 1>(t, src, dst, size);
+                    columns::<L, E, 1>(t, src, dst, size);
                     1
                 }
                 2 | 3 => {
-                    columns::<E, 2>(t, src, dst, size);
+                    columns::<L, E, 2>(t, src, dst, size);
                     2
                 }
                 4..8 => {
-                    columns::<E, 4>(t, src, dst, size);
+                    columns::<L, E, 4>(t, src, dst, size);
                     4
                 }
                 16.. if crowded && E == 4 => {
-                    columns::<E, 16>(t, src, dst, size);
+                    columns::<L, E, 16>(t, src, dst, size);
                     16
                 }
                 32.. if crowded && E == 2 => {
-                    columns::<E, 32>(t, src, dst, size);
+                    columns::<L, E, 32>(t, src, dst, size);
                     32
                 }
                 64.. if crowded && E == 1 => {
-                    columns::<E, 64>(t, src, dst, size);
+                    columns::<L, E, 64>(t, src, dst, size);
                     64
                 }
                 _ => {
-                    columns::<E, 8>(t, src, dst, size);
+                    columns::<L, E, 8>(t, src, dst, size);
                     8
                 }
             };
@@ -219,7 +221,7 @@ pub(super) unsafe fn gather_down<const E: usize>(t: &Tile<'_>, size: usize) {
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn interleave<const E: usize>(
+pub(super) unsafe fn interleave<L: Level, const E: usize>(
     dst: *mut u8,
     src: *const u8,
     n: usize,
@@ -232,7 +234,7 @@ pub(super) unsafe fn interleave<const E: usize>(
             // SAFETY: j < n and c < channels, which the caller vouches for on both sides.
             unsafe {
                 let from = src.offset(c as isize * channel).add(j * size);
-                element::<E>(dst.add((j * channels + c) * size), from, size);
+                L::element::<E>(dst.add((j * channels + c) * size), from, size);
             }
         }
     }
@@ -243,7 +245,7 @@ pub(super) unsafe fn interleave<const E: usize>(
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn transpose<const E: usize>(
+pub(super) unsafe fn transpose<L: Level, const E: usize>(
     src: *const u8,
     dst: *mut u8,
     na: usize,
@@ -259,8 +261,8 @@ pub(super) unsafe fn transpose<const E: usize>(
                 for (j, step) in b.iter().enumerate().take(j0 + edge).skip(j0) {
                     // SAFETY: i < na and j < b.len(), which the caller vouches for.
                     unsafe {
-                        let from = src.offset(step.src).add(i * size);
-                        element::<E>(dst.offset(rows(i)).add(j * size), from, size);
+                        let from = src.offset(L::look(&step.src)).add(i * size);
+                        L::element::<E>(dst.offset(rows(i)).add(j * size), from, size);
                     }
                 }
             }
@@ -326,6 +328,38 @@ pub(super) trait Level: Sized {
     /// As [`Part::run`]; the CPU has the level.
     unsafe fn apart<P: Part>(t: &Tile<'_>);
 
+    /// What an entry of a table says.
+    #[inline(always)]
+    fn look<T: Copy>(entry: &T) -> T {
+        *entry
+    }
+
+    /// Makes an entry of a table.
+    #[inline(always)]
+    fn put<T>(entry: &mut MaybeUninit<T>, value: T) {
+        entry.write(value);
+    }
+
+    /// Moves one element of `E` bytes (`size` bytes where `E` is 0).
+    ///
+    /// # Safety
+    /// As [`element`].
+    #[inline(always)]
+    unsafe fn element<const E: usize>(dst: *mut u8, src: *const u8, size: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { element::<E>(dst, src, size) }
+    }
+
+    /// Moves 64 bytes of the staging memory, not all of which need have been written.
+    ///
+    /// # Safety
+    /// Both sides hold 64 bytes and do not overlap.
+    #[inline(always)]
+    unsafe fn rest(dst: *mut u8, src: *const u8) {
+        // SAFETY: the caller vouches for both; bytes that nobody wrote are moved as such.
+        unsafe { dst.cast::<[MaybeUninit<u8>; 64]>().write(src.cast::<[MaybeUninit<u8>; 64]>().read()) }
+    }
+
     /// Moves one line of 64 bytes past the caches where the level can.
     ///
     /// # Safety
@@ -374,7 +408,7 @@ pub(super) trait Level: Sized {
         let _ = (recipe, stream);
         for j in 0..n {
             // SAFETY: j < n elements of the destination; one element of the source.
-            unsafe { element::<E>(dst.add(j * size), src, size) }
+            unsafe { Self::element::<E>(dst.add(j * size), src, size) }
         }
     }
 
@@ -415,7 +449,7 @@ pub(super) trait Level: Sized {
     ) {
         let _ = (recipe, way);
         // SAFETY: the caller's promise.
-        unsafe { interleave::<E>(dst, src, n, channels, channel, size) }
+        unsafe { interleave::<Self, E>(dst, src, n, channels, channel, size) }
     }
 
     /// Takes two to four interleaved rows apart: each source line is read once for all of them. Says whether
@@ -437,7 +471,7 @@ pub(super) trait Level: Sized {
     unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
         let _ = stream;
         // SAFETY: the caller's promise.
-        unsafe { cells.one_by_one::<E>(dst, src, n) }
+        unsafe { cells.one_by_one::<Self, E>(dst, src, n) }
     }
 
     /// Transposes a tile whose destination rows do not start and end on lines, past the caches.
@@ -468,7 +502,7 @@ pub(super) trait Level: Sized {
     ) {
         let _ = way;
         // SAFETY: the caller's promise.
-        unsafe { transpose::<E>(src, dst, na, rows, b, size) }
+        unsafe { transpose::<Self, E>(src, dst, na, rows, b, size) }
     }
 
     /// Makes streamed lines visible in order.

@@ -14,10 +14,12 @@ mod guard;
 mod isa;
 mod level;
 pub(crate) mod map;
+#[cfg(any(test, feature = "instruments"))]
+pub(crate) mod replay;
 mod scalar;
 mod stage;
 mod tile;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test, feature = "instruments"))]
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -133,8 +133,7 @@ impl Sink {
         // (whole lines on both sides; the staging memory goes on that far).
         unsafe {
             stream::<L>(self.base.add(self.from), self.staging.add(self.from), whole - self.from);
-            let rest = self.staging.add(whole).cast::<[MaybeUninit<u8>; LINE]>();
-            self.staging.cast::<[MaybeUninit<u8>; LINE]>().write(rest.read());
+            L::rest(self.staging, self.staging.add(whole));
         }
         self.base = self.base.wrapping_add(whole);
         self.from = 0;
@@ -183,21 +182,21 @@ unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8,
     let row_bytes = t.nb * size;
     let mut at = [MaybeUninit::<u32>::uninit(); MAX_STEPS];
     let slots = &mut at[..rows.len()];
-    let apart = turns(rows, row_bytes);
+    let apart = turns::<L>(rows, row_bytes);
     let mut end = 0usize;
     for run in 0..apart {
         // A line of slack keeps rows apart whose length is a power of two.
         let mut start =
             end.next_multiple_of(LINE) + LINE + t.dst.wrapping_offset(rows[run].dst).addr() % LINE;
         for slot in slots[run..].iter_mut().step_by(apart) {
-            slot.write(start as u32);
+            L::put(slot, start as u32);
             start += row_bytes;
         }
         end = start;
     }
     assert!(end <= STAGING_BYTES);
     // SAFETY: every one of `slots` was written above.
-    let offset = |i: usize| unsafe { slots[i].assume_init() } as usize;
+    let offset = |i: usize| unsafe { L::look(slots[i].assume_init_ref()) } as usize;
     let way = Way { stream: false, ahead: t.ahead };
     // SAFETY: staging rows do not overlap and fit; each run goes where the tile's rows go.
     unsafe {
@@ -212,8 +211,8 @@ unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8,
 /// In how many destination runs the rows go, by turns: row `i` touches row `i + turns`. As many as there are
 /// rows where they do not touch.
 #[inline(always)]
-fn turns(rows: &[Step], row_bytes: usize) -> usize {
-    let touch = |i: usize, j: usize| rows[i].dst + row_bytes as isize == rows[j].dst;
+fn turns<L: Level>(rows: &[Step], row_bytes: usize) -> usize {
+    let touch = |i: usize, j: usize| L::look(&rows[i].dst) + row_bytes as isize == L::look(&rows[j].dst);
     let turns = (1..rows.len()).find(|&j| touch(0, j));
     turns.filter(|&n| (n..rows.len()).all(|i| touch(i - n, i))).unwrap_or(rows.len())
 }

@@ -2,7 +2,7 @@
 
 use super::bordered;
 use super::cells::Cells;
-use super::level::{self, Level, Recipe, Way, element};
+use super::level::{self, Level, Recipe, Way};
 use super::stage::{self, Sink};
 
 /// Most rows or columns that a table of offsets holds.
@@ -180,7 +180,7 @@ impl<const E: usize> Part for Rows<E> {
                     }
                     let recipe = L::Recipe::gather(t.nb, t.b_src, size, t.stream);
                     if !t.staged && down(t) && !recipe.gathers() {
-                        return level::gather_down::<E>(t, size);
+                        return level::gather_down::<L, E>(t, size);
                     }
                     rows::<L, _>(t, size, Gather::<L, E>(t.b_src, size, t.ahead, recipe));
                 }
@@ -197,8 +197,9 @@ impl<const E: usize> Part for Rows<E> {
                 Kind::Scatter => {
                     for a in t.a {
                         for b in t.b {
+                            let (a, b) = (L::look(a), L::look(b));
                             let from = t.src.offset(a.src + b.src);
-                            element::<E>(t.dst.offset(a.dst + b.dst), from, size);
+                            L::element::<E>(t.dst.offset(a.dst + b.dst), from, size);
                         }
                     }
                 }
@@ -216,7 +217,7 @@ impl<const E: usize> Part for Transpose<E> {
     unsafe fn run<L: Level>(t: &Tile<'_>) {
         let size = if E == 0 { t.element } else { E };
         // SAFETY: the caller's promise.
-        unsafe { L::transpose::<E>(t.src, t.dst, t.a.len(), |i| t.a[i].dst, t.b, size, t.way()) }
+        unsafe { L::transpose::<E>(t.src, t.dst, t.a.len(), |i| L::look(&t.a[i].dst), t.b, size, t.way()) }
     }
 }
 
@@ -342,6 +343,7 @@ unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) 
             // So many rows ahead are as far as the source is asked for.
             let ahead = (t.ahead / (t.nb * unit).max(1)).max(1);
             for (i, a) in t.a.iter().enumerate() {
+                let a = L::look(a);
                 let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
                 let then = t.stream.then(|| match t.a.get(i + ahead) {
                     Some(later) => t.src.wrapping_offset(later.src),
@@ -353,6 +355,7 @@ unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) 
         }
         let mut sink = Sink::new(t.staging);
         for a in t.a {
+            let a = L::look(a);
             let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
             sink.seek::<L>(dst);
             let mut done = 0;

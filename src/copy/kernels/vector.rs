@@ -66,6 +66,12 @@ pub(super) trait Vector: Copy {
         prefetch(at);
     }
 
+    /// What an entry of a table says. Where loads are written down instead of made, this is one.
+    #[inline(always)]
+    fn look<T: Copy>(entry: &T) -> T {
+        *entry
+    }
+
     /// Interleaves the elements of `E` bytes of the lower and of the upper half of each lane.
     ///
     /// # Safety
@@ -269,7 +275,9 @@ unsafe fn square<V: Vector, const E: usize>(
                 let mut r = [MaybeUninit::uninit(); 16];
                 let mut k = 0;
                 while k < group {
-                    r[k].write(V::lanes(|lane| src.offset(b[first + lane * group + k].src).add(i * E)));
+                    r[k].write(V::lanes(|lane| {
+                        src.offset(V::look(&b[first + lane * group + k].src)).add(i * E)
+                    }));
                     k += 1;
                 }
                 out[p] = MaybeUninit::new(network::<V, E>(written::<V, E>(&r)));
@@ -303,7 +311,7 @@ unsafe fn square<V: Vector, const E: usize>(
                 let mut r = [MaybeUninit::uninit(); 16];
                 let mut k = 0;
                 while k < group {
-                    let at = |lane: usize| src.offset(b[first + lane * group + k].src).add(i * E);
+                    let at = |lane: usize| src.offset(V::look(&b[first + lane * group + k].src)).add(i * E);
                     r[k].write(V::lanes_partial(at, bytes));
                     k += 1;
                 }
@@ -399,7 +407,7 @@ unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const RUN: usize>
         // SAFETY: the lines of a run lie in the tile and in `packed`.
         unsafe {
             for (k, step) in b.iter().enumerate() {
-                let from = src.offset(step.src).add(64 * first);
+                let from = src.offset(V::look(&step.src)).add(64 * first);
                 let far = from.wrapping_add(ahead);
                 for line in 0..n {
                     if stream {
@@ -487,7 +495,7 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
         for (k, step) in b.iter().enumerate() {
             // SAFETY: the caller's promise; at most 64 lines of 64 bytes.
             unsafe {
-                let from = src.offset(step.src);
+                let from = src.offset(V::look(&step.src));
                 if ahead {
                     V::prefetch(far.wrapping_offset(step.src));
                 }
@@ -501,7 +509,7 @@ pub(super) unsafe fn read_square<V: Vector, const E: usize>(
     while k < group {
         // SAFETY: the caller's promise.
         unsafe {
-            let at = |lane: usize| src.offset(b[lane * group + k].src);
+            let at = |lane: usize| src.offset(V::look(&b[lane * group + k].src));
             if ahead {
                 let far = |lane: usize| far.wrapping_offset(b[lane * group + k].src);
                 V::prefetch(far(0));
@@ -576,7 +584,7 @@ pub(super) unsafe fn fringe<V: Vector, const E: usize>(
                 while k < group {
                     let at = |lane: usize| {
                         let row = (first + lane * group + k).min(b.len() - 1);
-                        src.offset(b[row].src).add(i * E)
+                        src.offset(V::look(&b[row].src)).add(i * E)
                     };
                     r[k].write(if n == group { V::lanes(at) } else { V::lanes_partial(at, n * E) });
                     k += 1;

@@ -96,7 +96,7 @@ impl Level for Neon {
         unsafe {
             match E {
                 1 | 2 | 4 | 8 | 16 => vector::transpose::<uint8x16_t, E>(src, dst, na, rows, b, way),
-                _ => level::transpose::<E>(src, dst, na, rows, b, size),
+                _ => level::transpose::<Self, E>(src, dst, na, rows, b, size),
             }
         }
     }

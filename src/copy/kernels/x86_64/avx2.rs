@@ -99,7 +99,7 @@ impl Level for Avx2 {
         unsafe {
             match E {
                 1 | 2 | 4 | 8 | 16 => vector::transpose::<__m256i, E>(src, dst, na, rows, b, way),
-                _ => level::transpose::<E>(src, dst, na, rows, b, size),
+                _ => level::transpose::<Self, E>(src, dst, na, rows, b, size),
             }
         }
     }

@@ -219,7 +219,7 @@ impl Level for Avx512 {
                 Recipe::Interleave(picks) => {
                     weave::interleave(picks, dst, src, n, (channels, channel), size, way);
                 }
-                _ => level::interleave::<E>(dst, src, n, channels, channel, size),
+                _ => level::interleave::<Self, E>(dst, src, n, channels, channel, size),
             }
         }
     }

@@ -1,0 +1,145 @@
+//! Rows that are written as whole lines wherever they start, in what they touch: `x86_64::slide`, function by
+//! function and under its names.
+
+use super::super::tile::{Step, Tile};
+use super::super::vector;
+use super::log::{AccessKind, look, note, read, write};
+use super::machine::{Machine, Register};
+
+/// A row on its way to memory.
+pub(super) struct Slide {
+    to: *mut u8,
+    skew: usize,
+    /// Bytes of the next line that belong to other rows.
+    head: usize,
+}
+
+fn stream(at: *mut u8) {
+    note(at, 64, AccessKind::StreamWrite);
+}
+
+impl Slide {
+    pub(super) fn new(dst: *mut u8) -> Self {
+        let skew = dst.addr() % 64;
+        Self { to: dst.wrapping_sub(skew), skew, head: skew }
+    }
+
+    pub(super) fn push(&mut self) {
+        if self.head == 0 {
+            stream(self.to);
+        } else {
+            write(self.to.wrapping_add(self.head), 64 - self.head);
+            self.head = 0;
+        }
+        self.to = self.to.wrapping_add(64);
+    }
+
+    pub(super) fn finish(&mut self, bytes: usize) {
+        let end = self.skew + bytes;
+        if end < 64 {
+            return write(self.to, end);
+        }
+        stream(self.to);
+        write(self.to.wrapping_add(64), end - 64);
+    }
+}
+
+/// Says whether it did it: other rows go through staging memory.
+pub(super) fn transpose<M: Machine, const E: usize>(t: &Tile<'_>, size: usize) -> bool {
+    if !t.slides || t.nb * size < 64 {
+        return false;
+    }
+    match E {
+        1 => slide::<M, 1>(t),
+        2 => slide::<M, 2>(t),
+        4 => slide::<M, 4>(t),
+        8 => slide::<M, 8>(t),
+        16 => slide::<M, 16>(t),
+        _ => return false,
+    }
+    true
+}
+
+fn slide<M: Machine, const E: usize>(t: &Tile<'_>) {
+    let edge = 64 / E;
+    let lines = match E {
+        1 => 1,
+        2 => 2,
+        _ => 4,
+    };
+    let (na, whole) = (t.a.len(), t.nb / edge * edge);
+    for from in (0..whole).step_by(lines * edge) {
+        let to = whole.min(from + lines * edge);
+        for i in (0..na).step_by(edge) {
+            for j in (from..to).step_by(edge) {
+                square::<M, E>(t, i, j, &t.b[j..j + edge]);
+            }
+        }
+    }
+    for i in (0..na).step_by(edge) {
+        last(t, E, i, whole);
+    }
+}
+
+fn kept(t: &Tile<'_>, i: usize) -> *mut u8 {
+    t.staging.wrapping_add(i * 64)
+}
+
+fn emit(t: &Tile<'_>, size: usize, i: usize, j: usize) {
+    let at = t.dst.wrapping_offset(look(&t.a[i].dst)).wrapping_add(j * size);
+    let skew = at.addr() % 64;
+    let line = at.wrapping_sub(skew);
+    if j > 0 {
+        read(kept(t, i), 64);
+        stream(line);
+    } else if skew == 0 {
+        stream(line);
+    } else {
+        write(at, 64 - skew);
+    }
+    write(kept(t, i), 64);
+}
+
+fn square<M: Machine, const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
+    let n = (64 / E).min(t.a.len() - i);
+    let src = t.src.wrapping_add(i * E);
+    if n < 64 / E {
+        read_partial(src, b, n, E);
+        (0..n).for_each(|k| emit(t, E, i + k, j));
+        return;
+    }
+    // SAFETY: these registers touch nothing, and the rows' addresses lie in the tile's.
+    unsafe {
+        let lines = vector::read_square::<Register<M>, E>(src, b, Some(t.ahead));
+        for g in 0..4 {
+            lines.group(g);
+            (0..16 / E).for_each(|k| emit(t, E, i + g * (16 / E) + k, j));
+        }
+    }
+}
+
+fn read_partial(src: *const u8, b: &[Step], n: usize, size: usize) {
+    let group = 16 / size;
+    for k in 0..group {
+        for lane in 0..4 {
+            let row = (lane * group + k).min(b.len() - 1);
+            read(src.wrapping_offset(look(&b[row].src)), n * size);
+        }
+    }
+}
+
+fn last(t: &Tile<'_>, size: usize, i: usize, j: usize) {
+    let n = (64 / size).min(t.a.len() - i);
+    let (spare, b) = ([Step::default()], &t.b[j..]);
+    let (src, b, bytes) = match b {
+        [] => (t.src.wrapping_offset(look(&t.b[0].src)).wrapping_add(i * size), &spare[..], 0),
+        b => (t.src.wrapping_add(i * size), b, b.len() * size),
+    };
+    read_partial(src, b, n, size);
+    for row in i..i + n {
+        let at = t.dst.wrapping_offset(look(&t.a[row].dst)).wrapping_add(j * size);
+        let skew = at.addr() % 64;
+        read(kept(t, row), 64);
+        Slide { to: at.wrapping_sub(skew), skew, head: 0 }.finish(bytes);
+    }
+}
