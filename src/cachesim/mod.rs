@@ -16,8 +16,10 @@
 //!   and brought in; the access misses if any of them was missing. The next level is then accessed
 //!   once, with the whole element, by the same rule on its own lines.
 //!
-//! A *plan* walk adds writes: levels allocate on a write miss (the next level sees a read) and
-//! write back on eviction. The victim is handed on before the new line is fetched; a write-back
+//! A *plan* walk makes the loads and stores of the plan's kernels in their order, each as wide as it is,
+//! those of the copy's own memory (staging rows, tables of offsets) among them; see
+//! [`crate::copy::replay`]. It adds writes: levels allocate on a write miss (the next level sees a read)
+//! and write back on eviction. The victim is handed on before the new line is fetched; a write-back
 //! marks the line in the next level that holds it, without touching its age and without counting
 //! as an access, or goes on to memory. Streaming stores bypass every level and are counted apart.
 //!

@@ -61,9 +61,10 @@ impl Gatherer<'_> {
 /// let dst = Layout::row_major(&[512, 512])?;
 /// let plan = Plan::new(&src, &dst, 8, &CopyOptions::default().streaming(false))?;
 /// let walk = planned(&src, &dst, &plan, &caches, &Options::default())?;
-/// // Every line of both sides comes in once, and so do the copy's own.
-/// let l1 = walk.levels.get("L1d").unwrap();
-/// assert_eq!(l1.misses, 2 * 512 * 512 / 8 + walk.own.lines);
+/// // Every line of both sides comes in once, where the walk by columns misses on every element; the tables
+/// // of offsets come in beside them.
+/// let (l1, lines) = (walk.levels.get("L1d").unwrap(), 2 * 512 * 512 / 8);
+/// assert!(l1.misses >= lines && l1.misses < lines + lines / 50);
 /// # Ok::<(), restride::Error>(())
 /// ```
 ///

@@ -1,4 +1,5 @@
-//! Replays a plan without running it: every read and write, in the order in which they happen.
+//! What a plan moves, tile by tile: every element that is read and where it is written. The loads and stores
+//! that the kernels make of it are another matter: see `copy::replay`.
 
 use super::{At, Piece, Plan};
 use crate::copy::kernels::Kind;
@@ -36,7 +37,7 @@ pub struct Access {
     pub kind: AccessKind,
 }
 
-/// Calls `each` for every element read and written, in the plan's order on one thread.
+/// Calls `each` for every element read and written, in the order of the plan's tiles on one thread.
 ///
 /// Elements are those of the caller, not the widened ones. The staging buffer makes no accesses here:
 /// what goes through it is written where the run that it belongs to is written. The fill value of a
