@@ -3,9 +3,12 @@
 //! `materialize`: every case of the table, and of the public set of tensor transposes, on one thread into
 //! memory that was written before. The throughput counts the distinct bytes read and the bytes written.
 //! `map`: elements changed on the way, in one pass and as a copy followed by a conversion.
+//! `fresh`: the same copy into touched and into new memory, and what touching new memory costs.
 //! `memcpy`: a plain copy once per size. Ratios between the two are quoted from `restride bench` only,
 //! which takes them in turn.
 
+#[path = "support/fresh.rs"]
+mod fresh;
 #[path = "support/maps.rs"]
 mod maps;
 mod support;
@@ -62,6 +65,14 @@ fn main() {
             let row = row.get_or_insert_with(make);
             b.iter(|| (row.apart)());
         });
+        group.finish();
+    }
+    for expr in ["", ".T"] {
+        let mut group = c.benchmark_group(support::group_name("fresh"));
+        for (name, mut run) in fresh::rows(expr) {
+            let name = format!("{name}, 4096{expr}");
+            group.bench_function(name, |b| b.iter(&mut run));
+        }
         group.finish();
     }
     c.final_summary();
