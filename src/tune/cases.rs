@@ -46,11 +46,12 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
     let odd = |bytes: usize| side(bytes, size) | 1;
     let square = |n: usize| case(size, &[n, n], ".T");
     // Elements between this size and the next; of single bytes there are none.
+    let wide = size + size / 2;
     let between = |n: usize| {
-        let wide = size + size / 2;
         let n = (n * size / wide) | 1;
         case(wide, &[n, n], ".T")
     };
+    let between_power = |bytes: usize| case(wide, &[1 << side(bytes, wide).ilog2(); 2], ".T");
     // Inputs of transposes that store past the caches, which is where destination tiles have a say.
     let stream = tuning.streaming_from_bytes.of(size).clamp(8 << 20, 48 << 20);
     let (large, larger) = ((3 * stream / 4).max(8 << 20), stream.max(16 << 20));
@@ -151,6 +152,7 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
             vec![
                 between(odd(4 << 20)),
                 between(odd(large)),
+                between_power(16 << 20),
                 square(odd(4 << 20)),
                 square(odd(large)),
                 case(size, &[31, odd(200 << 10), odd(200 << 10)], ".permute(0, 2, 1)"),
@@ -159,6 +161,7 @@ pub fn cases(target: &Target, tuning: &Tuning) -> (Vec<Case>, Vec<Case>) {
             vec![
                 between(odd(6 << 20)),
                 between(odd(larger)),
+                between_power(72 << 20),
                 square(odd(6 << 20)),
                 square(odd(larger)),
                 case(size, &[17, odd(400 << 10), odd(400 << 10)], ".permute(0, 2, 1)"),

@@ -20,7 +20,7 @@ pub enum Verdict {
     Gain,
     /// No difference beyond the interval, or a small one.
     Even,
-    /// Too much slower, and so in both measurements that repeated it in reverse order.
+    /// Too much slower, and so in both measurements that repeated it in reverse order on other buffers.
     Loss,
 }
 
@@ -83,6 +83,8 @@ pub(super) fn check_within(
     if checked.ratio < least {
         checked.verdict = Verdict::Loss;
         for _ in 0..2 {
+            // Where buffers happen to lie is no loss of the profile.
+            watch.forget();
             let (defaults, profiles) = pairs(watch, case, default, profile, true)?;
             let again = ratio(&defaults, &profiles).unwrap_or(1.0);
             checked.repeated.push(again);

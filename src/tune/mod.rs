@@ -7,7 +7,7 @@
 //! on other cases in reverse order, beside a twin of the current choice: the gain between the two equal
 //! twins is the noise of this machine at this moment. That is done in several rounds, each on buffers in other
 //! places, because on many machines the pages that a buffer happens to get decide more than a knob does. Only
-//! a gain in all rounds but one, above the noise and of at least 3 %, replaces the current choice; of choices that are
+//! a gain in all rounds but one, above the noise and of at least 5 %, replaces the current choice; of choices that are
 //! equally fast the one that changes the least is taken, or the one that an earlier run found. When all targets
 //! are through, every winner is confirmed once more, and all of them together are timed against the defaults on
 //! the cases of the check; what loses there is dropped. So two searches come to the same copies.

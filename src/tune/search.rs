@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// A winner must be at least this much faster, however quiet the machine is: a value that makes no difference
 /// worth having stays what it is, so that two searches agree.
-const LEAST_GAIN: f64 = 1.03;
+const LEAST_GAIN: f64 = 1.05;
 /// Half of that, as a factor: what gains less in the search is not confirmed.
-const POOR_GAIN: f64 = 1.015;
+const POOR_GAIN: f64 = 1.025;
 /// A gain must be so many powers above the noise.
 const ABOVE_NOISE: f64 = 1.5;
 /// Choices whose speeds differ by less count as equal; the one that changes the least is taken.
