@@ -291,15 +291,51 @@ fn folder(path: &Path) -> Result<&Path, ProfileError> {
     Ok(folder)
 }
 
-/// Waits for the lock of a profile, a file beside it that stays; it is given back when dropped.
-fn lock(path: &Path) -> Result<File, ProfileError> {
+/// The lock of a profile, a file beside it; given back, and the file removed, when dropped.
+struct Lock {
+    _file: File,
+    path: PathBuf,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is held: whoever waits for it looks again which file it got.
+        if cfg!(unix) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Waits for the lock of a profile.
+fn lock(path: &Path) -> Result<Lock, ProfileError> {
     folder(path)?;
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
-    let file = file.map_err(io("lock", path))?;
-    file.lock().map_err(io("lock", path))?;
-    Ok(file)
+    loop {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
+        let file = file.map_err(io("lock", path))?;
+        file.lock().map_err(io("lock", path))?;
+        if is_at(&file, Path::new(&name)) {
+            return Ok(Lock { _file: file, path: name.into() });
+        }
+        // The one who held it has removed it meanwhile.
+    }
+}
+
+/// Whether an open file is still the one of that name.
+#[cfg(unix)]
+fn is_at(file: &File, name: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), fs::metadata(name)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// Whether an open file is still the one of that name: it is not removed here.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 /// JSON with short lists on one line, so that samples do not fill the screen.
