@@ -1,7 +1,7 @@
 //! The oracles of the fuzz targets on inputs that are the same in every run: seeds, and seeds changed at random.
 //!
-//! `RESTRIDE_FUZZ_CASES=1000000` asks for more inputs than the few thousand of a usual run; `RESTRIDE_FUZZ_SEEDS=FOLDER`
-//! writes the seeds to `FOLDER/<target>`, where `scripts/fuzz.sh` starts from them.
+//! `RESTRIDE_FUZZ_CASES=1000000` asks for more inputs than the few thousand of a usual run, `RESTRIDE_FUZZ_START=7` for
+//! others; `RESTRIDE_FUZZ_SEEDS=FOLDER` writes the seeds to `FOLDER/<target>`, where `scripts/fuzz.sh` starts from them.
 #![cfg(feature = "cli")]
 
 mod model;
@@ -38,9 +38,9 @@ impl Target {
                 fs::write(folder.join(format!("seed-{k}")), seed).unwrap();
             }
         }
-        let asked = std::env::var("RESTRIDE_FUZZ_CASES").ok().map(|n| n.parse().unwrap());
-        let mut rng = SmallRng::seed_from_u64(self.name.len() as u64);
-        let cases = asked.unwrap_or(cases);
+        let asked = |name: &str| std::env::var(name).ok().map(|n| n.parse().unwrap());
+        let mut rng = SmallRng::seed_from_u64(asked("RESTRIDE_FUZZ_START").unwrap_or(0));
+        let cases = asked("RESTRIDE_FUZZ_CASES").map_or(cases, |n| n as usize);
         for number in 0..self.seeds.len() + cases {
             let input = match self.seeds.get(number) {
                 Some(seed) => seed.clone(),
