@@ -15,13 +15,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+/// Passes of the last check in a row that drop nothing.
+const QUIET_PASSES: usize = 2;
+
 /// Searches the tuning values of this machine and keeps them in its profile.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  restride tune --budget 60s\n  restride tune --check\n  \
                         restride tune --show --json\n\nThe profile is restride/profile.json in the \
                         configuration folder unless --profile or RESTRIDE_PROFILE name another file.")]
 pub(crate) struct Args {
-    /// Time for the search, as in 60s, 2m or 500ms
+    /// Time for the search, as in 60s, 2m or 500ms; the last check of what it found may take some seconds more
     #[arg(long, default_value = "60s", value_name = "TIME")]
     budget: String,
     /// Say what would be tried, measure and write nothing
@@ -165,7 +168,7 @@ fn search(path: &Path, key: &Key, earlier: &Tuning, budget: Duration, json: bool
     for (k, &target) in targets.iter().enumerate() {
         bar.step(&target.to_string());
         // A share of what is left, several times over: many targets have nothing to try. A third is kept for
-        // the second confirmation and the check.
+        // the second confirmation.
         let left = (budget * 2 / 3).saturating_sub(watch.elapsed());
         let deadline = watch.elapsed() + (5 * left / (targets.len() - k) as u32).min(left);
         let pinned = (!target.group.shares()).then(Pinned::best);
@@ -240,15 +243,18 @@ fn settle(
 ) -> Result<(), Failure> {
     let cases = tune_check::cases(base, &tune::with_winners(base, results)?)?;
     let (one, all): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.threads == 1);
-    loop {
+    // Nothing is kept that has not gone through this: it takes a few seconds, past the budget if need be.
+    let deadline = watch.elapsed().max(budget) + budget / 3;
+    let mut quiet = 0;
+    while quiet < QUIET_PASSES && watch.elapsed() < deadline && !watch.stopped() {
         let pinned = Pinned::best();
-        tune::settle(watch, results, base, &one, budget)?;
+        let dropped = tune::settle(watch, results, base, &one, deadline)?;
         drop(pinned);
         // What is dropped here changes copies on one thread, too.
-        if tune::settle(watch, results, base, &all, budget)? == 0 {
-            return Ok(());
-        }
+        let dropped = dropped + tune::settle(watch, results, base, &all, deadline)?;
+        quiet = if dropped == 0 { quiet + 1 } else { 0 };
     }
+    Ok(())
 }
 
 fn put(tuning: &mut Tuning, winner: &Winner) -> Result<(), Failure> {

@@ -19,7 +19,7 @@
 //!   all source rows of a block before the next. That pays where the pages of a whole destination row of
 //!   source rows do not fit the TLB and base pages are all there is; 0, the default, is one level.
 //! * Destination rows that do not start on lines slide onto them in registers (where the level can) from
-//!   `slide_from` bytes on, 8 lines: two of nine lines are then written in part. Shorter rows are put together
+//!   `slide_from` bytes on, 6 lines: two of seven lines are then written in part. Shorter rows are put together
 //!   in staging memory. Rows that are dense on both sides, or put together in registers, leave without
 //!   staging from `unstaged_rows_from` bytes on, 16 lines.
 //! * The source is asked for ahead of its use: `row_ahead` bytes along rows, a page, which is as far as the
@@ -224,7 +224,7 @@ impl Tuning {
             staged_src_bytes: BySize::made(|_| preset(staged_src)),
             staged_dst_bytes: BySize::made(|_| preset(staged_dst)),
             block_dst_bytes: BySize::made(|_| preset(0)),
-            slide_from_bytes: BySize::made(|_| preset(8 * LINE)),
+            slide_from_bytes: BySize::made(|_| preset(6 * LINE)),
             unstaged_rows_from_bytes: preset(16 * LINE),
             tile_ahead_bytes: BySize::made(|_| preset(4 * LINE)),
             row_ahead_bytes: BySize::made(|_| preset(4 << 10)),

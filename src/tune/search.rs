@@ -34,6 +34,8 @@ const ROUNDS: usize = 6;
 /// Rounds of a close call, whose gain the noise may have made: chance favours one of two equal choices in all of
 /// them but one in 13 of 4096 cases.
 const CLOSE_ROUNDS: usize = 12;
+/// Rounds of a confirmation of what was confirmed before.
+const KNOWN_ROUNDS: usize = 4;
 /// Rounds after which a gain of less than half of the least is not followed up.
 const POOR_ROUNDS: usize = 3;
 
@@ -375,11 +377,10 @@ enum Bar {
 }
 
 impl Bar {
-    /// Rounds that may speak against the choice.
-    fn against(self) -> usize {
+    fn rounds(self) -> usize {
         match self {
-            Self::New => 1,
-            Self::Known => 2,
+            Self::New => ROUNDS,
+            Self::Known => KNOWN_ROUNDS,
         }
     }
 
@@ -424,7 +425,7 @@ fn confirm(
     let tunings = [*winner, *current, *current];
     let mut samples: Samples = vec![vec![Vec::new(); cases.len()]; 3];
     let (mut gains, mut twins) = (Vec::new(), Vec::new());
-    let (mut rounds, mut decided) = (ROUNDS, false);
+    let (mut rounds, mut decided) = (bar.rounds(), false);
     while gains.len() < rounds {
         // Where buffers lie in memory decides as much as some knobs do: each round has new ones.
         race.watch.forget();
@@ -440,7 +441,7 @@ fn confirm(
             all.extend(new);
         }
         // The next search would have it by chance, or it is not worth having.
-        if against(&gains) > bar.against() || gains.len() == POOR_ROUNDS && middle(&gains) < POOR_GAIN {
+        if against(&gains) > 1 || gains.len() == POOR_ROUNDS && middle(&gains) < POOR_GAIN {
             decided = true;
             break;
         }
@@ -465,7 +466,7 @@ fn confirm(
         return Ok(());
     }
     let sure = bar == Bar::Known || clear(&gains, noise) || gains.len() == CLOSE_ROUNDS;
-    if against(&gains) > bar.against() || gain < bar.least() || !sure {
+    if against(&gains) > 1 || gain < bar.least() || !sure {
         found.verdict = Verdict::NotConfirmed { gain, noise };
         return Ok(());
     }

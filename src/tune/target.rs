@@ -185,7 +185,7 @@ impl Target {
             // None, the square after the next few, and as far as a page.
             Group::TileAhead => one(&[0, 64, 128, 256, 512, 1024, 2048, 4096]),
             // The last one stages all, the first none.
-            Group::Slide => one(&[64, 128, 256, 512, 1024, 2048, 4096, 1 << 40]),
+            Group::Slide => one(&[64, 128, 256, 320, 384, 512, 1024, 2048, 1 << 40]),
             Group::Unstaged => one(&[256, 512, 1024, 2048, 4096, 8192, 1 << 40]),
             Group::RowAhead => one(&[0, 256, 512, 1024, 2048, 4096, 8192, 16384]),
             Group::Staged => two(&[
