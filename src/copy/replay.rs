@@ -1,5 +1,8 @@
 //! A plan's loads and stores, one by one, without the copy.
 
+#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod stepped;
+
 use super::kernels::replay::{Log, Place, Room, filled, record, tile_fn};
 use super::kernels::{Kind, STAGING_BYTES, Tile};
 use super::nest::{self, Buffers};

@@ -137,9 +137,15 @@ fn model_text(model: &Value) -> String {
             let _ = writeln!(out, "  model   {walk:5} TLB  {accesses}, {misses}");
         }
         if let Some(stores) = model[walk]["streaming"]["stores"].as_u64().filter(|&stores| stores > 0) {
-            let (elements, bytes) =
-                (counted(stores, "element"), of(&model[walk]["streaming"]["bytes"], "byte"));
-            let _ = writeln!(out, "  model   {walk:5} streaming stores of {elements}, {bytes}");
+            let (stores, bytes) = (counted(stores, "store"), of(&model[walk]["streaming"]["bytes"], "byte"));
+            let _ = writeln!(out, "  model   {walk:5} {stores} past the caches, of {bytes}");
+        }
+        if let Some(accesses) = model[walk]["own"]["accesses"].as_u64().filter(|&accesses| accesses > 0) {
+            let (accesses, lines) = (counted(accesses, "access"), of(&model[walk]["own"]["lines"], "line"));
+            let _ = writeln!(
+                out,
+                "  model   {walk:5} of these {accesses} to {lines} of tables and buffers of its own"
+            );
         }
     }
     out

@@ -97,7 +97,7 @@ impl<M: Machine> Level for Replay<M> {
 
     unsafe fn element<const E: usize>(dst: *mut u8, src: *const u8, size: usize) {
         if E == 0 {
-            return portable::short::<M>(dst, src, size);
+            return portable::short(dst, src, size);
         }
         read(src, E);
         write(dst, E);
@@ -116,12 +116,12 @@ impl<M: Machine> Level for Replay<M> {
         if M::WIDE {
             wide::copy(dst, src, bytes);
         } else {
-            portable::short::<M>(dst, src, bytes);
+            portable::short(dst, src, bytes);
         }
     }
 
     unsafe fn rest(dst: *mut u8, src: *const u8) {
-        portable::short::<M>(dst, src, 64);
+        portable::short(dst, src, 64);
     }
 
     unsafe fn splat<const E: usize>(
@@ -280,7 +280,7 @@ impl<M: Machine> Vector for Register<M> {
         }
         log::slot(0, M::REGISTER, AccessKind::Write);
         for lane in 0..M::LANES {
-            portable::to_slot::<M>(16 * lane, at(lane), bytes);
+            portable::to_slot(16 * lane, at(lane), bytes);
         }
         log::slot(0, M::REGISTER, AccessKind::Read);
         some()

@@ -20,27 +20,27 @@ fn moves(size: usize) -> ([usize; 2], usize) {
     }
 }
 
-/// A move of `width` bytes, by as many registers as that takes.
+/// A move of `width` bytes, by as many registers of at most `most` bytes as that takes.
 #[inline(always)]
-fn parts<M: Machine>(at: usize, width: usize, mut each: impl FnMut(usize, usize)) {
-    let part = width.min(M::REGISTER);
+fn parts(most: usize, at: usize, width: usize, mut each: impl FnMut(usize, usize)) {
+    let part = width.min(most);
     for k in (0..width).step_by(part.max(1)) {
         each(at + k, part);
     }
 }
 
-/// A run of any length.
-pub(super) fn short<M: Machine>(dst: *mut u8, src: *const u8, bytes: usize) {
+/// A run of any length. Wider moves are made of registers of 16 bytes at any level.
+pub(super) fn short(dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes > 64 {
         return long(dst, src, bytes);
     }
     let (at, width) = moves(bytes);
     let at = if bytes == 1 { &at[..1] } else { &at[..] };
     for &at in at {
-        parts::<M>(at, width, |at, bytes| read(src.wrapping_add(at), bytes));
+        parts(16, at, width, |at, bytes| read(src.wrapping_add(at), bytes));
     }
     for &at in at {
-        parts::<M>(at, width, |at, bytes| write(dst.wrapping_add(at), bytes));
+        parts(16, at, width, |at, bytes| write(dst.wrapping_add(at), bytes));
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn long(dst: *mut u8, src: *const u8, bytes: usize) {
 }
 
 /// A run of at most 16 bytes into the slot.
-pub(super) fn to_slot<M: Machine>(to: usize, src: *const u8, bytes: usize) {
+pub(super) fn to_slot(to: usize, src: *const u8, bytes: usize) {
     let (at, width) = moves(bytes);
     let at = if bytes == 1 { &at[..1] } else { &at[..] };
     for &at in at {
@@ -70,9 +70,9 @@ pub(super) fn from_slot<M: Machine>(dst: *mut u8, bytes: usize) {
     let (at, width) = moves(bytes);
     let at = if bytes == 1 { &at[..1] } else { &at[..] };
     for &at in at {
-        parts::<M>(at, width, |at, bytes| log::slot(at, bytes, AccessKind::Read));
+        parts(M::REGISTER, at, width, |at, bytes| log::slot(at, bytes, AccessKind::Read));
     }
     for &at in at {
-        parts::<M>(at, width, |at, bytes| write(dst.wrapping_add(at), bytes));
+        parts(M::REGISTER, at, width, |at, bytes| write(dst.wrapping_add(at), bytes));
     }
 }
