@@ -97,7 +97,7 @@ impl<M: Machine> Level for Replay<M> {
 
     unsafe fn element<const E: usize>(dst: *mut u8, src: *const u8, size: usize) {
         if E == 0 {
-            return portable::short(dst, src, size);
+            return portable::short(M::REGISTER, dst, src, size);
         }
         read(src, E);
         write(dst, E);
@@ -116,12 +116,13 @@ impl<M: Machine> Level for Replay<M> {
         if M::WIDE {
             wide::copy(dst, src, bytes);
         } else {
-            portable::short(dst, src, bytes);
+            // Compilers take registers of 16 bytes here, whatever the level.
+            portable::short(16, dst, src, bytes);
         }
     }
 
     unsafe fn rest(dst: *mut u8, src: *const u8) {
-        portable::short(dst, src, 64);
+        portable::short(M::REGISTER, dst, src, 64);
     }
 
     unsafe fn splat<const E: usize>(

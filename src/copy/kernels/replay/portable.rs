@@ -29,18 +29,18 @@ fn parts(most: usize, at: usize, width: usize, mut each: impl FnMut(usize, usize
     }
 }
 
-/// A run of any length. Wider moves are made of registers of 16 bytes at any level.
-pub(super) fn short(dst: *mut u8, src: *const u8, bytes: usize) {
+/// A run of any length, by registers of at most `most` bytes where it is short.
+pub(super) fn short(most: usize, dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes > 64 {
         return long(dst, src, bytes);
     }
     let (at, width) = moves(bytes);
     let at = if bytes == 1 { &at[..1] } else { &at[..] };
     for &at in at {
-        parts(16, at, width, |at, bytes| read(src.wrapping_add(at), bytes));
+        parts(most, at, width, |at, bytes| read(src.wrapping_add(at), bytes));
     }
     for &at in at {
-        parts(16, at, width, |at, bytes| write(dst.wrapping_add(at), bytes));
+        parts(most, at, width, |at, bytes| write(dst.wrapping_add(at), bytes));
     }
 }
 
