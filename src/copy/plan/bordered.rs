@@ -72,7 +72,7 @@ pub(super) fn piece(
     if row + row_border.before + row_border.after < SHORTEST_ROW {
         return None;
     }
-    let (mut loops, mut borders) = (Loops::new(), SmallVec::<[Border; 4]>::new());
+    let (mut loops, mut borders) = (Loops::new(), Vec::new());
     for axis in 0..inner {
         let (to, border) = steps[axis];
         let count = ranges[axis].len();

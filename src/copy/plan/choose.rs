@@ -472,7 +472,7 @@ impl Draft<'_> {
             channels: self.channels,
             channel_src: self.channel_src,
             cell: self.cell,
-            borders: smallvec::SmallVec::new(),
+            borders: Vec::new(),
             src_offset: self.src_offset,
             dst_offset: self.dst_offset,
             rows,

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 /// Axes walked as one, innermost first; a tile takes `block` steps of the outermost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    axes: SmallVec<[Axis; 3]>,
+    axes: SmallVec<[Axis; 2]>,
     inner: usize,
     block: usize,
 }

@@ -127,7 +127,7 @@ pub struct Loop {
 }
 
 /// Loops around the tiles, outermost first; no heap allocation up to six.
-pub type Loops = SmallVec<[Loop; 6]>;
+pub type Loops = SmallVec<[Loop; 4]>;
 
 /// One nest of loops around two-dimensional tiles.
 ///
@@ -145,7 +145,7 @@ pub struct Piece {
     /// The elements of one column (shuffle; else empty).
     pub cell: Group,
     /// Fill around each loop, outermost first, around the rows, and around each row (bordered; else empty).
-    pub borders: SmallVec<[Border; 4]>,
+    pub borders: Vec<Border>,
     /// Source bytes between the elements of one column.
     pub channel_src: isize,
     /// Where the first element is read.
@@ -189,7 +189,7 @@ impl Piece {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    pub(crate) pieces: SmallVec<[Piece; 1]>,
+    pub(crate) pieces: Vec<Piece>,
     pub(crate) element_size: usize,
     pub(crate) bytes: usize,
     pub(crate) isa: Isa,
@@ -268,7 +268,7 @@ impl Plan {
                 bytes,
                 slides: plan.isa.slides(),
             };
-            plan.pieces.push(choose::piece(fused, &context));
+            plan.pieces = vec![choose::piece(fused, &context)];
         }
         Ok(plan)
     }
@@ -285,7 +285,7 @@ impl Plan {
             None => super::parallel::default_threads(),
         };
         let part_bytes = if threads > 1 { tuning(options).part_bytes.value } else { 0 };
-        Ok(Self { pieces: SmallVec::new(), element_size, bytes, isa, threads, part_bytes })
+        Ok(Self { pieces: Vec::new(), element_size, bytes, isa, threads, part_bytes })
     }
 
     /// Name of the strategy; for a padded view that of the largest piece that reads memory.
