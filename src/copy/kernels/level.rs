@@ -88,7 +88,7 @@ pub(super) unsafe fn gather<L: Level, const E: usize>(
 ) {
     let gap = stride.unsigned_abs();
     let asks = match n.saturating_mul(gap) {
-        span if span < 4 * GATHER_AHEAD => 0,
+        span if span < 4 * GATHER_AHEAD || E == 16 => 0,
         _ if gap <= 16 => 1,
         _ if gap <= 32 => 2,
         _ => 4,
