@@ -82,6 +82,54 @@ const NAMED: [(&str, Dtype); 15] = [
     ("c128", Dtype::C128),
 ];
 
+/// NumPy's and PyTorch's names.
+const NUMPY: [(&str, Dtype); 16] = [
+    ("bool_", Dtype::Bool),
+    ("int8", Dtype::I8),
+    ("uint8", Dtype::U8),
+    ("int16", Dtype::I16),
+    ("uint16", Dtype::U16),
+    ("float16", Dtype::F16),
+    ("bfloat16", Dtype::Bf16),
+    ("int32", Dtype::I32),
+    ("uint32", Dtype::U32),
+    ("float32", Dtype::F32),
+    ("int64", Dtype::I64),
+    ("uint64", Dtype::U64),
+    ("float64", Dtype::F64),
+    ("complex64", Dtype::C64),
+    ("complex128", Dtype::C128),
+    ("half", Dtype::F16),
+];
+
+/// A code of NumPy's array interface without its byte order: `f4`, `i8`, `V12`.
+fn numpy_code(code: &str) -> Option<Dtype> {
+    let (kind, digits) = code.split_at_checked(1)?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let bytes: usize = digits.parse().ok()?;
+    Some(match (kind, bytes) {
+        ("b", 1) => Dtype::Bool,
+        ("i", 1) => Dtype::I8,
+        ("u", 1) => Dtype::U8,
+        ("i", 2) => Dtype::I16,
+        ("u", 2) => Dtype::U16,
+        ("f", 2) => Dtype::F16,
+        ("i", 4) => Dtype::I32,
+        ("u", 4) => Dtype::U32,
+        ("f", 4) => Dtype::F32,
+        ("i", 8) => Dtype::I64,
+        ("u", 8) => Dtype::U64,
+        ("f", 8) => Dtype::F64,
+        ("c", 8) => Dtype::C64,
+        ("c", 16) => Dtype::C128,
+        ("V" | "S", 1..=0x7fff_ffff) => Dtype::Bytes(bytes),
+        ("U", 1..=0x1fff_ffff) => Dtype::Bytes(4 * bytes),
+        _ => return None,
+    })
+}
+
 /// A text that names no element type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -94,7 +142,11 @@ impl FromStr for Dtype {
     type Err = UnknownDtype;
 
     fn from_str(text: &str) -> Result<Self, UnknownDtype> {
-        if let Some(&(_, dtype)) = NAMED.iter().find(|(name, _)| *name == text) {
+        if let Some(&(_, dtype)) = NAMED.iter().chain(&NUMPY).find(|(name, _)| *name == text) {
+            return Ok(dtype);
+        }
+        // A mark of the byte order tells NumPy's codes, whose digits are bytes, from the names above.
+        if let Some(dtype) = text.strip_prefix(['<', '|', '=']).and_then(numpy_code) {
             return Ok(dtype);
         }
         text.strip_prefix("bytes")
@@ -348,6 +400,35 @@ mod tests {
             assert_eq!(e.kind(), "pad");
             e.to_string()
         })
+    }
+
+    #[test]
+    fn names_of_numpy_are_understood() {
+        for (name, ours) in [
+            ("float32", "f32"),
+            ("uint8", "u8"),
+            ("int64", "i64"),
+            ("bfloat16", "bf16"),
+            ("complex64", "c64"),
+            ("<f4", "f32"),
+            ("=f8", "f64"),
+            ("<i8", "i64"),
+            ("|i1", "i8"),
+            ("|u1", "u8"),
+            ("|b1", "bool"),
+            ("<c16", "c128"),
+            ("|V12", "bytes12"),
+            ("|S5", "bytes5"),
+            ("<U3", "bytes12"),
+            // Without a mark of the byte order a name is ours.
+            ("i8", "i8"),
+            ("u8", "u8"),
+        ] {
+            assert_eq!(name.parse::<Dtype>().unwrap().to_string(), ours, "{name}");
+        }
+        for name in [">f4", "<f3", "<f", "|V0", "<M8[ns]", "f4", "float", "<", "|\u{1f600}4"] {
+            assert!(name.parse::<Dtype>().is_err(), "{name}");
+        }
     }
 
     #[test]

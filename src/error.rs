@@ -49,7 +49,7 @@ pub enum Error {
         ndim: usize,
     },
     /// An axis does not exist, or is named twice.
-    #[error("axis {} {reason} (the view has {})", given(*axis), counted(*ndim, "axis"))]
+    #[error("axis {} {reason} ({})", given(*axis), allowed(*ndim))]
     Axis {
         /// The axis as given.
         axis: isize,
@@ -202,6 +202,14 @@ pub enum Error {
         /// Byte range of the offending text.
         span: (usize, usize),
     },
+}
+
+/// The axes that a view of so many has.
+fn allowed(ndim: usize) -> String {
+    match ndim {
+        0 => "the view has no axis".to_owned(),
+        _ => format!("the view has {}: {} to {}", counted(ndim, "axis"), given(-(ndim as isize)), ndim - 1),
+    }
 }
 
 /// A number as it was given: an expression's numbers stop at the ends of `isize`.

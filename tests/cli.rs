@@ -218,3 +218,24 @@ fn explain_for_people_shows_view_steps_plan_and_buffer() {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
 }
+
+#[test]
+fn slips_on_the_command_line_are_answered_with_what_was_meant() {
+    for (args, code, word) in [
+        (&["bench", "--shape", "3", "4", ".T"][..], 2, "--shape 3,4"),
+        (&["explain", ".T"], 2, "--shape"),
+        (&["explain", "--shape", "3,4", ".flip(7)"], 1, "-2 to 1"),
+        (&["explain", "--shape", "", ".flip(0)"], 1, "no axis"),
+        (&["explain", "--shape", "3,4", "--dtype", ">f4", ".T"], 2, "f32"),
+        (&["report", "nowhere.json"], 1, "check the path"),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_restride")).args(args).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+        assert!(message.lines().next().unwrap().contains(word), "{args:?}: {message}");
+    }
+    let bench = ["bench", "--shape", "0,3", ".T", "--json"];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_restride")).args(bench).output().unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(value["ratio"].is_null() && value["gb_per_s"].is_null() && value["bytes_moved"] == 0, "{value}");
+}

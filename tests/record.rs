@@ -183,9 +183,10 @@ fn a_link_stays_a_link() {
     let (real, link) = (dir.path().join("real.json"), dir.path().join("link.json"));
     std::fs::write(&real, "old").unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    full().write(&link).unwrap();
+    let record = full();
+    record.write(&link).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
-    assert_eq!(Record::read(&real).unwrap(), full());
+    assert_eq!(Record::read(&real).unwrap(), record);
 }
 
 /// Checks a value against the part of JSON Schema that the shipped schema uses; panics on a keyword that

@@ -44,7 +44,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     match &args.shape {
         Some(shape) if args.suite.named() => Err(Failure::usage(
             "usage",
-            format!("--shape {shape} is one case: leave --preset, -o and --from-criterion out"),
+            format!(
+                "--shape {shape} is one case, which keeps no record: leave --preset, -o and --from-criterion out, \
+                 and take --json for its figures"
+            ),
         )),
         Some(shape) => one_case(shape, &args),
         None => bench_suite::run(&args.suite, args.json),
@@ -123,13 +126,14 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// `memcpy` time over case time; `None` where the clock saw no time.
+    /// `memcpy` time over case time; `None` where the clock saw no time or there was nothing to copy.
     fn ratio(&self) -> Option<f64> {
-        (self.case.median > 0.0).then(|| self.memcpy.median / self.case.median)
+        (self.case.median > 0.0 && self.timed.bytes_moved > 0).then(|| self.memcpy.median / self.case.median)
     }
 
     fn gb_per_s(&self) -> Option<f64> {
-        (self.case.median > 0.0).then(|| self.timed.bytes_moved as f64 / self.case.median)
+        (self.case.median > 0.0 && self.timed.bytes_moved > 0)
+            .then(|| self.timed.bytes_moved as f64 / self.case.median)
     }
 
     fn json(&self) -> serde_json::Value {

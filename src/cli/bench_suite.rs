@@ -184,13 +184,15 @@ pub(crate) fn measure(preset: Preset, filter: Option<&str>) -> Result<(Record, u
             _ if gone > 1.0 => left_out.push(format!("{}: the time was up", job.id())),
             Some(why) => left_out.push(why),
             None => match context.run(job) {
-                Ok(cases) => record.cases.extend(cases),
+                Ok(cases) => {
+                    record.cases.extend(cases);
+                    done += 1;
+                }
                 // The machine has less memory than it said: the other cases are still worth having.
                 Err(error @ crate::Error::Alloc { .. }) => left_out.push(format!("{}: {error}", job.id())),
                 Err(error) => return Err(error.into()),
             },
         }
-        done += 1;
     }
     progress.finish();
     let workers = pool.iter().flat_map(|(_, pinnings)| pinnings);

@@ -84,6 +84,14 @@ fn subject(args: &Args) -> Result<(Subject, String), Failure> {
     let Some(path) = &args.first else {
         return Err(Failure::usage("usage", "name a .npy file, or give --shape (see --help)"));
     };
+    if path.starts_with(['.', '[']) && !Path::new(path).exists() && read_expr(path).is_ok() {
+        return Err(Failure::usage(
+            "usage",
+            format!(
+                "there is no file {path}: put a .npy file before the expression, or --shape as in --shape 3,4"
+            ),
+        ));
+    }
     let input = Input::open(Path::new(path))?;
     let header = input.header();
     let element = header.element;

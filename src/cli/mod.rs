@@ -62,6 +62,14 @@ enum Command {
     Walk(walk::Args),
 }
 
+/// The extents after `--shape`, where they were written as several arguments.
+fn spaced_shape(args: impl Iterator<Item = String>) -> Option<String> {
+    let number = |arg: &String| arg.trim_end_matches(',').parse::<usize>().is_ok();
+    let extents: Vec<String> = args.skip_while(|arg| arg != "--shape").skip(1).take_while(number).collect();
+    let extents: Vec<&str> = extents.iter().map(|extent| extent.trim_end_matches(',')).collect();
+    (extents.len() > 1).then(|| extents.join(","))
+}
+
 /// Parses the arguments, runs the command, prints its failure.
 pub fn main() -> ExitCode {
     #[cfg(unix)]
@@ -75,7 +83,13 @@ pub fn main() -> ExitCode {
             let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
             let sentence = lines.join(" ");
             let sentence = sentence.trim_start_matches("error: ");
-            return Failure::usage("usage", format!("{sentence} (see --help)")).report(json);
+            let hint = match spaced_shape(std::env::args()) {
+                Some(shape) => {
+                    format!(": write extents with commas, as in --shape {shape}, and an expression in quotes")
+                }
+                None => String::new(),
+            };
+            return Failure::usage("usage", format!("{sentence}{hint} (see --help)")).report(json);
         }
         Err(error) => {
             return match text::printed(error.print()) {
@@ -106,5 +120,19 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spaced_shape;
+
+    #[test]
+    fn extents_with_spaces_between_them_are_told_from_one_argument() {
+        let shape = |line: &str| spaced_shape(line.split(' ').map(String::from));
+        assert_eq!(shape("restride bench --shape 3 4 .T").as_deref(), Some("3,4"));
+        assert_eq!(shape("restride bench --shape 3, 4, 5 .T").as_deref(), Some("3,4,5"));
+        assert_eq!(shape("restride bench --shape 3,4 .T extra"), None);
+        assert_eq!(shape("restride bench .T"), None);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// A record to compare the last one with.
     #[arg(long, value_name = "BASE.json")]
     baseline: Option<PathBuf>,
-    /// Folder to write to [default: reports/`DATE-MACHINE`].
+    /// Folder to write to [default: reports/`DATE-MACHINE`, with a number where that holds a report].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
     Data::tell_apart(&mut records);
     let views = views_of(&[3, 4], &[], Dtype::F32, None).map_err(|(expr, r)| Failure::refused(&expr, &r))?;
-    let folder = args.output.unwrap_or_else(|| Path::new("reports").join(folder_name(&records[0])));
+    let folder = args.output.unwrap_or_else(|| unused(Path::new("reports").join(folder_name(&records[0]))));
     let command = command_line(std::env::args());
     let done = write(&folder, &records, baseline.as_ref(), &command, Some(&views))
         .map_err(|e| Failure::new("io", e))?;
@@ -88,6 +88,17 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
+/// The folder, or the first of that name with a number in which there is no report yet: one of the same day stays.
+fn unused(folder: PathBuf) -> PathBuf {
+    let taken = |folder: &Path| folder.join("report.html").exists();
+    let numbered =
+        |k: u32| folder.with_file_name(format!("{}-{k}", folder.file_name().unwrap_or_default().display()));
+    match taken(&folder) {
+        false => folder,
+        true => (2..).map(numbered).find(|folder| !taken(folder)).unwrap_or(folder),
+    }
+}
+
 /// Says now what would otherwise be found out after minutes of measuring.
 fn check_folder(folder: &Path) -> Result<(), Failure> {
     let fail = |e: std::io::Error| {
@@ -103,7 +114,19 @@ fn check_folder(folder: &Path) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::command_line;
+    use super::{command_line, unused};
+
+    #[test]
+    fn a_report_of_the_same_day_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("2026-12-01-cpu");
+        assert_eq!(unused(folder.clone()), folder);
+        for taken in ["2026-12-01-cpu", "2026-12-01-cpu-2"] {
+            std::fs::create_dir_all(home.path().join(taken)).unwrap();
+            std::fs::write(home.path().join(taken).join("report.html"), "").unwrap();
+        }
+        assert_eq!(unused(folder), home.path().join("2026-12-01-cpu-3"));
+    }
 
     #[test]
     fn the_command_can_be_typed_again() {

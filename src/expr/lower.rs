@@ -6,9 +6,65 @@ use crate::Error;
 use crate::layout::Index;
 use std::ops::Range;
 
-/// Every operation with a call's parentheses, for the message that lists them.
-const NAMES: &str = "permute, transpose, swapaxes, moveaxis, reshape, view, flatten, contiguous, \
-    broadcast_to, expand, unsqueeze, squeeze, flip, pad, shrink, unfold, diagonal, as_strided, T, mT";
+/// Every operation with a call's parentheses.
+const NAMES: [&str; 18] = [
+    "permute",
+    "transpose",
+    "swapaxes",
+    "moveaxis",
+    "reshape",
+    "view",
+    "flatten",
+    "contiguous",
+    "broadcast_to",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "flip",
+    "pad",
+    "shrink",
+    "unfold",
+    "diagonal",
+    "as_strided",
+];
+
+/// What somebody who wrote an unknown name most likely means, as it is written here.
+fn meant(name: &str) -> Option<String> {
+    let call = |name: &str| format!(".{name}(...)");
+    let known = match name {
+        "t" => ".T".to_owned(),
+        "mt" | "MT" | "Mt" => ".mT".to_owned(),
+        "ravel" => ".flatten()".to_owned(),
+        "copy" | "clone" | "ascontiguousarray" => ".contiguous()".to_owned(),
+        "expand_dims" => call("unsqueeze"),
+        "swapdims" => call("swapaxes"),
+        "flipud" => "[::-1]".to_owned(),
+        "fliplr" => "[:, ::-1]".to_owned(),
+        "sliding_window_view" => call("unfold"),
+        _ => {
+            let near = NAMES.iter().map(|known| (distance(&name.to_lowercase(), known), known));
+            let (steps, known) = near.min()?;
+            return (steps <= 2 && name.len() > 3).then(|| call(known));
+        }
+    };
+    Some(known)
+}
+
+/// How many letters are added, left out or replaced between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = before + usize::from(x != *y);
+            before = row[j + 1];
+            row[j + 1] = replaced.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
 
 fn syntax<T>(reason: impl Into<String>, span: &Range<usize>) -> Result<T, Error> {
     Err(Error::Syntax { reason: reason.into(), span: (span.start, span.end) })
@@ -25,10 +81,20 @@ pub(super) fn lower(form: &Form, span: &Range<usize>) -> Result<Op, Error> {
         Form::Attribute(name) => match name.as_str() {
             "T" => Ok(Op::T),
             "mT" => Ok(Op::Mt),
-            _ => syntax(
-                format!("unknown attribute `.{name}`: use `.T`, `.mT` or a call such as `.permute(1, 0)`"),
-                span,
-            ),
+            _ if NAMES.contains(&name.as_str()) => {
+                let bare = matches!(name.as_str(), "contiguous" | "flatten" | "squeeze" | "flip");
+                let arguments = if bare { "()" } else { "(...)" };
+                syntax(format!("`.{name}` needs parentheses: write `.{name}{arguments}`"), span)
+            }
+            _ => match meant(name) {
+                Some(meant) => syntax(format!("unknown attribute `.{name}`: write `{meant}`"), span),
+                None => syntax(
+                    format!(
+                        "unknown attribute `.{name}`: use `.T`, `.mT` or a call such as `.permute(1, 0)`"
+                    ),
+                    span,
+                ),
+            },
         },
         Form::Call(name, args) => call(name, args, span),
     }
@@ -223,8 +289,26 @@ fn call(name: &str, args: &[Arg], span: &Range<usize>) -> Result<Op, Error> {
             let numpy = args.iter().any(|arg| arg.keyword.as_deref() == Some("axis2"));
             let (first, second): (&[&str], &[&str]) =
                 if numpy { (&FIRST[1..2], &SECOND[1..2]) } else { (&["axis0", "dim0"], &["axis1", "dim1"]) };
-            let [a, b] = call.bind([first, second])?;
             let both = "exactly two axes, as in (0, 1)";
+            let order: Vec<String> = match args {
+                [one] => match &one.value.value {
+                    Value::Tuple(values) => values.iter().filter_map(|v| int(v).ok()).collect(),
+                    _ => Vec::new(),
+                },
+                args => args.iter().filter_map(|arg| int(&arg.value).ok()).collect(),
+            }
+            .iter()
+            .map(i128::to_string)
+            .collect();
+            if args.is_empty() {
+                return syntax(format!("`.{name}` needs {both}: to reverse all axes write `.T`"), span);
+            }
+            if order.len() > 2 || args.len() == 1 && !order.is_empty() {
+                let order = order.join(", ");
+                let reason = format!("`.{name}` swaps {both}: an order of all axes is `.permute({order})`");
+                return syntax(reason, span);
+            }
+            let [a, b] = call.bind([first, second])?;
             Op::Transpose(axis(call.need(a, both)?)?, axis(call.need(b, both)?)?)
         }
         "moveaxis" | "movedim" => {
@@ -287,7 +371,55 @@ fn call(name: &str, args: &[Arg], span: &Range<usize>) -> Result<Op, Error> {
             };
             Op::AsStrided { shape, strides, offset }
         }
-        "T" | "mT" => return syntax(format!("`.{name}` takes no parentheses"), span),
-        _ => return syntax(format!("unknown operation `.{name}`: known are {NAMES}"), span),
+        "T" | "mT" => return syntax(format!("`.{name}` takes no parentheses: write `.{name}`"), span),
+        _ => match meant(name) {
+            Some(meant) => return syntax(format!("unknown operation `.{name}`: write `{meant}`"), span),
+            None => {
+                let known = NAMES.join(", ");
+                return syntax(format!("unknown operation `.{name}`: known are {known}, T, mT"), span);
+            }
+        },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expr::Expr;
+
+    fn said(text: &str) -> String {
+        Expr::parse_placed(text).unwrap_err().error.to_string()
+    }
+
+    #[test]
+    fn a_name_that_means_another_is_answered_with_that() {
+        for (text, meant) in [
+            (".t()", "`.T`"),
+            (".t", "`.T`"),
+            (".T()", "`.T`"),
+            (".mT()", "`.mT`"),
+            (".contiguous", "`.contiguous()`"),
+            (".flatten", "`.flatten()`"),
+            (".permute", "`.permute(...)`"),
+            (".reshap(3)", "`.reshape(...)`"),
+            (".Permute(0)", "`.permute(...)`"),
+            (".ravel()", "`.flatten()`"),
+            (".expand_dims(0)", "`.unsqueeze(...)`"),
+            (".transpose()", "`.T`"),
+            (".transpose(1, 0, 2)", "`.permute(1, 0, 2)`"),
+            (".transpose((1, 0, -2))", "`.permute(1, 0, -2)`"),
+            (".swapaxes(2, 1, 0, 3)", "`.permute(2, 1, 0, 3)`"),
+        ] {
+            assert!(said(text).contains(meant), "{text}: {}", said(text));
+        }
+        assert!(said(".warp(1)").contains("known are permute"), "{}", said(".warp(1)"));
+        assert!(Expr::parse_placed(".transpose(0, 1).swapaxes(axis1=0, axis2=-1)").is_ok());
+    }
+
+    #[test]
+    fn letters_apart() {
+        for (a, b, steps) in [("", "", 0), ("flip", "flip", 0), ("reshap", "reshape", 1), ("abc", "", 3)] {
+            assert_eq!(super::distance(a, b), steps, "{a} {b}");
+            assert_eq!(super::distance(b, a), steps, "{b} {a}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod walk;
 use super::kernels::{Isa, Kind};
 use super::options::CopyOptions;
 use super::tuning::Tuning;
+use crate::error::words::counted;
 use crate::layout::fuse::{self, Axis, Fused};
 use crate::{Error, Layout};
 use smallvec::SmallVec;
@@ -345,16 +346,14 @@ impl fmt::Display for Plan {
         if self.pieces.is_empty() {
             return f.write_str("nothing to move");
         }
-        write!(f, "{}, {} bytes, {} thread", self.isa, self.bytes, self.threads)?;
-        if self.threads > 1 {
-            f.write_str("s")?;
-        }
+        let (bytes, threads) = (counted(self.bytes, "byte"), counted(self.threads, "thread"));
+        write!(f, "{}, {bytes}, {threads}", self.isa)?;
         for piece in self.pieces.iter().take(8) {
             write!(f, "\n{piece}")?;
         }
         match self.pieces.len().saturating_sub(8) {
             0 => Ok(()),
-            more => write!(f, "\nand {more} pieces more"),
+            more => write!(f, "\nand {} more", counted(more, "piece")),
         }
     }
 }
@@ -362,7 +361,7 @@ impl fmt::Display for Plan {
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.fill { "fill by " } else { "" })?;
-        write!(f, "{}: elements of {} bytes", self.strategy, self.element)?;
+        write!(f, "{}: elements of {}", self.strategy, counted(self.element, "byte"))?;
         write!(f, ", tiles of {} by {}", self.rows.full(), self.columns.full())?;
         f.write_str(if self.streaming { ", streaming stores" } else { ", ordinary stores" })?;
         f.write_str(match (self.staged, self.slides) {
