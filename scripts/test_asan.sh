@@ -19,7 +19,7 @@ fi
 target=$(rustc "+$toolchain" -vV | sed -n 's/^host: //p')
 # Impossible sizes are asked for on purpose: the allocator must refuse them instead of ending the program.
 export ASAN_OPTIONS="allocator_may_return_null=1:detect_stack_use_after_return=1:${ASAN_OPTIONS-}"
-export RUSTFLAGS="-Zsanitizer=address ${RUSTFLAGS-}"
+export RUSTFLAGS="-Zsanitizer=address --cfg sanitized ${RUSTFLAGS-}"
 [ $# -gt 0 ] || set -- --lib --bins --tests --all-features
 
 echo "test_asan: $(rustc "+$toolchain" --version), $target"
