@@ -138,14 +138,16 @@ fn replayed(plan: &Plan) -> Vec<Touch> {
     touched
 }
 
-/// Touches so close to each other may change places, and one that comes again so soon counts once: a compiler
-/// moves loads past each other, and loads again what it has no register for.
+/// Touches so close to each other may change places, and a line that is touched again so soon counts once: a
+/// compiler moves loads past each other, loads again what it has no register for, and splits and joins moves.
 const NEAR: usize = 64;
 
-/// The touches without those that were there shortly before.
+/// The lines touched, without those that were touched shortly before.
 fn distinct(touches: &[Touch]) -> Vec<Touch> {
-    let fresh = |at: &usize| !touches[at.saturating_sub(NEAR)..*at].contains(&touches[*at]);
-    (0..touches.len()).filter(fresh).map(|at| touches[at]).collect()
+    let lines: Vec<Touch> =
+        touches.iter().map(|&(side, store, at)| (side, store, at.div_euclid(64))).collect();
+    let fresh = |at: &usize| !lines[at.saturating_sub(NEAR)..*at].contains(&lines[*at]);
+    (0..lines.len()).filter(fresh).map(|at| lines[at]).collect()
 }
 
 /// Whether two orders are the same but for what a compiler does to them.
