@@ -38,11 +38,13 @@ pub(super) struct Context<'t> {
     pub(super) slides: bool,
 }
 
-/// Whether a line each of 64 rows of this pitch falls into a few sets of the first-level cache, which has a set a
-/// line of 4 KiB on the machines that matter.
-fn crowded(pitch: isize) -> bool {
-    let lines = (0..64).map(|row| row * pitch.unsigned_abs() / LINE % LINE);
-    lines.fold(0u64, |sets, set| sets | 1 << set).count_ones() <= 12
+/// Whether a line each of so many rows of this pitch (of 64, where there are more) falls into a few sets of the
+/// first-level cache, which has a set a line of 4 KiB on the machines that matter.
+fn crowded(pitch: isize, rows: usize) -> bool {
+    let rows = rows.min(64);
+    let lines = (0..rows).map(|row| row * pitch.unsigned_abs() / LINE % LINE);
+    let sets = lines.fold(0u64, |sets, set| sets | 1 << set).count_ones() as usize;
+    5 * sets < rows
 }
 
 /// The fused form, as axes are taken out of it.
@@ -368,17 +370,23 @@ impl Draft<'_> {
         let on_lines = self.on_lines(&rows, &columns, context.misaligned);
         let mut from = tuning.streaming_from_bytes.of(size);
         let slides = self.slides && LINE.is_multiple_of(size) && columns.extent() * size >= 8 * LINE;
-        if !on_lines && slides && size > 1 && rows.axes().first().is_some_and(|a| crowded(a.dst)) {
+        if !on_lines && slides && size > 1 && rows.axes().first().is_some_and(|a| crowded(a.dst, a.extent)) {
             // Ordinary stores that straddle lines, all in a few sets, cost twice as much: streaming pays earlier.
             let earlier = from / if size == 2 { 3 } else { 2 };
             from = earlier.max(from.min(tuning.l2_bytes.value / 2 * 3));
         }
-        // Short rows go through staging memory, which costs more than it gives where a visit to a source row
-        // takes little with it, and where elements are narrow.
-        let brief = size <= 2 || rows.axes()[0].extent * size < 4 * LINE;
-        let staged_in_vain =
-            !on_lines && brief && columns.extent() * size < 8 * LINE && size.is_power_of_two();
-        self.streaming = context.streaming.unwrap_or(total >= from && !staged_in_vain);
+        // Rows off lines stream by a detour. Short ones go through staging memory, which costs more than it gives
+        // where a visit to a source row takes little with it, and where elements are narrow. Long ones slide, which
+        // costs more than it gives where the source rows are short and follow each other, so that ordinary stores
+        // find all that they read at hand.
+        let run = rows.axes()[0].extent * size;
+        let follow = columns.axes().first().is_some_and(|a| a.src.unsigned_abs() <= run);
+        let in_vain = if columns.extent() * size < 8 * LINE {
+            (size <= 2 || run < 4 * LINE) && size.is_power_of_two()
+        } else {
+            matches!(size, 4 | 8) && follow && run < 32 * LINE
+        };
+        self.streaming = context.streaming.unwrap_or(total >= from && (on_lines || !in_vain));
         let direct = !self.streaming || on_lines;
         if direct {
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
@@ -398,7 +406,10 @@ impl Draft<'_> {
             }
         }
         let slide_from = tuning.slide_from_bytes.of(size).max(LINE);
-        if self.slides && LINE.is_multiple_of(size) && size <= 16 && columns.extent() * size >= slide_from {
+        // Rows fewer than a line of elements slide in parts of vectors only, which takes four times as long.
+        let few = rows.extent() < edge;
+        let wide = columns.extent() * size >= slide_from;
+        if self.slides && LINE.is_multiple_of(size) && size <= 16 && wide && !few {
             columns.cut(MAX_STEPS, edge);
             rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
             if columns.full() * size >= slide_from {
@@ -406,7 +417,8 @@ impl Draft<'_> {
                 return self.finish(Strategy::Transpose, rows, columns, true);
             }
         }
-        columns.cut((tuning.staged_dst_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
+        let along = if few { MAX_STEPS } else { tuning.staged_dst_bytes.of(size) / size };
+        columns.cut(along.clamp(1, MAX_STEPS), edge);
         let row_bytes = columns.full() * size;
         let touch = rows.axes().iter().any(|a| a.dst == row_bytes as isize);
         let short = row_bytes < if touch { 8 * LINE } else { 4 * LINE };
