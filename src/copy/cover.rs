@@ -212,9 +212,10 @@ impl Bench {
         );
 
         self.dst.bytes_mut()[window.clone()].fill(CANARY);
-        let fused = fuse::fuse_raw(&case.shape, (&case.src, -src_low), (&case.dst, -dst_low), size)?;
+        let mut fused = fuse::Fused::default();
+        fuse::fuse_raw(&mut fused, &case.shape, (&case.src, -src_low), (&case.dst, -dst_low), size)?;
         let misaligned = (self.dst.bytes().as_ptr().addr() + dst_start) % 64;
-        let plan = Plan::of_fused(fused, size, misaligned, options)?;
+        let plan = Plan::of_fused(&mut fused, size, misaligned, options)?;
         let src = self.src.bytes()[src_start..].as_ptr();
         let dst = self.dst.bytes_mut()[dst_start..].as_mut_ptr();
         // SAFETY: offsets count from the lowest reachable element, and `src_bytes` and `dst_bytes`

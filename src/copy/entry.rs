@@ -269,9 +269,14 @@ unsafe fn materialize_raw<T: Element>(
     if len != numel {
         return Err(Error::LengthMismatch { got: len, expected: numel });
     }
-    let dst = Layout::row_major(src.shape())?;
-    // SAFETY: a row-major layout of `numel` positions reaches exactly the `len` elements at `out`.
-    unsafe { view_into(src, &dst, out.cast(), options) }
+    let plan = Plan::contiguous(src.layout(), size_of::<T>(), out.addr() % 64, options)?;
+    let fill = src.fill_value();
+    let buffers =
+        Buffers { src: src.data().as_ptr().cast(), dst: out.cast(), fill: (&raw const fill).cast() };
+    // SAFETY: a `View` reaches only its own slice (L2); row-major memory of `numel` positions is exactly the
+    // `len` elements at `out`.
+    unsafe { nest::execute(&plan, buffers) };
+    Ok(())
 }
 
 /// # Safety

@@ -223,7 +223,9 @@ impl Job {
     ) -> Result<Self, Error> {
         let tuning = options.tuning.as_deref().copied().unwrap_or_else(|| *Tuning::machine());
         // Strides in elements: sizes differ on the two sides.
-        let fused = fuse_raw(dst.shape(), (src.strides(), src.offset()), (dst.strides(), dst.offset()), 1)?;
+        let mut fused = Fused::default();
+        let (from, to) = ((src.strides(), src.offset()), (dst.strides(), dst.offset()));
+        fuse_raw(&mut fused, dst.shape(), from, to, 1)?;
         let Fused { mut axes, element, src_offset, dst_offset, elements } = fused;
         if elements > 0 && (element > 1 || axes.is_empty()) {
             axes.push(Axis { extent: element, src: 1, dst: 1 });
@@ -300,8 +302,9 @@ impl Job {
         let strides: SmallVec<[isize; 6]> = self.axes.iter().map(|axis| axis.src).collect();
         let plan = |shape: Extents| {
             let dense = crate::layout::row_major_strides(&shape);
-            let fused = fuse_raw(&shape, (&strides, 0), (&dense, 0), size)?;
-            Ok((shape, Plan::of_fused(fused, size, 0, &options)?))
+            let mut fused = Fused::default();
+            fuse_raw(&mut fused, &shape, (&strides, 0), (&dense, 0), size)?;
+            Ok((shape, Plan::of_fused(&mut fused, size, 0, &options)?))
         };
         shapes.into_iter().map(plan).collect()
     }

@@ -178,10 +178,19 @@ unsafe fn tiles<const N: usize>(
 /// Writes the steps of a group into a table.
 fn fill<'t, const N: usize>(table: &'t mut [MaybeUninit<Step>; N], group: &super::plan::Group) -> &'t [Step] {
     let mut n = 0;
-    group.steps(|src, dst| {
-        table[n].write(Step { src, dst });
-        n += 1;
-    });
+    if let [axis] = group.axes() {
+        n = group.full();
+        let mut step = Step::default();
+        for slot in &mut table[..n] {
+            slot.write(step);
+            step = Step { src: step.src.wrapping_add(axis.src), dst: step.dst.wrapping_add(axis.dst) };
+        }
+    } else {
+        group.steps(|src, dst| {
+            table[n].write(Step { src, dst });
+            n += 1;
+        });
+    }
     // SAFETY: the first `n` slots were written.
     unsafe { std::slice::from_raw_parts(table.as_ptr().cast(), n) }
 }

@@ -31,7 +31,7 @@ pub type Axes = SmallVec<[Axis; 6]>;
 ///
 /// Axes are ordered by destination stride, the largest first; offsets are those of the first element
 /// in that order. `elements` is the product of the extents.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fused {
     /// Fused axes, outermost in the destination first; empty when there is at most one element.
     pub axes: Axes,
@@ -45,32 +45,32 @@ pub struct Fused {
     pub elements: usize,
 }
 
-/// Brings two layouts of the same shape to their joint canonical form.
+/// Brings two layouts of the same shape to their joint canonical form, in `fused`, which is empty so far.
 ///
 /// Masks are not looked at: a padded source is cut into boxes first.
 ///
 /// # Errors
 /// `ShapeMismatch` when the shapes differ, `Overflow` when a byte offset does not fit (rule L1).
-pub fn fuse(src: &Layout, dst: &Layout, element_size: usize) -> Result<Fused, Error> {
+pub fn fuse(fused: &mut Fused, src: &Layout, dst: &Layout, element_size: usize) -> Result<(), Error> {
     if src.shape() != dst.shape() {
         return Err(Error::ShapeMismatch { src: src.shape().into(), dst: dst.shape().into() });
     }
-    fuse_raw(src.shape(), (src.strides(), src.offset()), (dst.strides(), dst.offset()), element_size)
+    fuse_raw(fused, src.shape(), (src.strides(), src.offset()), (dst.strides(), dst.offset()), element_size)
 }
 
 /// [`fuse`] on bare extents and (strides, offset) pairs in elements, all lists of one length.
 pub(crate) fn fuse_raw(
+    fused: &mut Fused,
     shape: &[usize],
     src: (&[isize], isize),
     dst: (&[isize], isize),
     element_size: usize,
-) -> Result<Fused, Error> {
+) -> Result<(), Error> {
     debug_assert!(shape.len() == src.0.len() && shape.len() == dst.0.len());
     let size = isize::try_from(element_size).map_err(|_| overflow())?;
-    let mut fused =
-        Fused { axes: Axes::new(), element: element_size, src_offset: 0, dst_offset: 0, elements: 0 };
+    fused.element = element_size;
     if size == 0 || shape.contains(&0) {
-        return Ok(fused); // rule L2: nothing is reached, no address is formed
+        return Ok(()); // rule L2: nothing is reached, no address is formed
     }
     fused.src_offset = bytes(src.1, size)?;
     fused.dst_offset = bytes(dst.1, size)?;
@@ -98,13 +98,13 @@ pub(crate) fn fuse_raw(
         }
     }
     merge(&mut fused.axes);
-    widen(&mut fused, size)?;
+    widen(fused, size)?;
     let mut elements = 1usize;
     for axis in &fused.axes {
         elements = elements.checked_mul(axis.extent).ok_or_else(overflow)?;
     }
     fused.elements = elements;
-    Ok(fused)
+    Ok(())
 }
 
 fn overflow() -> Error {
@@ -173,7 +173,18 @@ mod tests {
     use super::*;
 
     fn fused(shape: &[usize], src: &[isize], dst: &[isize], size: usize) -> Fused {
-        fuse_raw(shape, (src, 0), (dst, 0), size).unwrap()
+        of(shape, (src, 0), (dst, 0), size).unwrap()
+    }
+
+    fn of(
+        shape: &[usize],
+        src: (&[isize], isize),
+        dst: (&[isize], isize),
+        size: usize,
+    ) -> Result<Fused, Error> {
+        let mut fused = Fused::default();
+        fuse_raw(&mut fused, shape, src, dst, size)?;
+        Ok(fused)
     }
 
     fn axis(extent: usize, src: isize, dst: isize) -> Axis {
@@ -211,14 +222,14 @@ mod tests {
 
     #[test]
     fn destination_strides_become_positive() {
-        let f = fuse_raw(&[4], (&[1], 0), (&[-1], 3), 2).unwrap();
+        let f = of(&[4], (&[1], 0), (&[-1], 3), 2).unwrap();
         assert_eq!(f.axes.as_slice(), &[axis(4, -2, 2)]);
         assert_eq!((f.src_offset, f.dst_offset), (6, 0));
     }
 
     #[test]
     fn flipped_on_both_sides_is_straight() {
-        let f = fuse_raw(&[4, 4], (&[-4, -1], 15), (&[-4, -1], 15), 2).unwrap();
+        let f = of(&[4, 4], (&[-4, -1], 15), (&[-4, -1], 15), 2).unwrap();
         assert!(f.axes.is_empty());
         assert_eq!((f.element, f.src_offset, f.dst_offset, f.elements), (32, 0, 0, 1));
     }
@@ -245,9 +256,9 @@ mod tests {
 
     #[test]
     fn overflow_is_an_error() {
-        let refused = fuse_raw(&[2], (&[isize::MAX / 2], 0), (&[1], 0), 4);
+        let refused = of(&[2], (&[isize::MAX / 2], 0), (&[1], 0), 4);
         assert_eq!(refused.unwrap_err().kind(), "overflow");
-        let huge = fuse_raw(&[1 << 40, 1 << 40], (&[0, 0], 0), (&[1 << 40, 1], 0), 1);
+        let huge = of(&[1 << 40, 1 << 40], (&[0, 0], 0), (&[1 << 40, 1], 0), 1);
         assert!(huge.is_err());
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn entry(isa: Isa) -> &'static LevelEntry {
 /// Elements along one edge of the squares that transpose tiles are walked in: one line of them.
 pub(crate) fn square_edge(element: usize) -> usize {
     match element {
-        ..=16 => 64 / element.next_power_of_two(),
+        ..=16 => 64 >> element.next_power_of_two().trailing_zeros(),
         _ => 8,
     }
 }

@@ -49,7 +49,7 @@ fn crowded(pitch: isize, rows: usize) -> bool {
 
 /// The fused form, as axes are taken out of it.
 struct Draft<'t> {
-    axes: Axes,
+    axes: &'t mut Axes,
     element: usize,
     channels: usize,
     channel_src: isize,
@@ -96,8 +96,8 @@ pub(super) struct Way {
     pub(super) slides: bool,
 }
 
-/// Plans a fused form with at least one element.
-pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
+/// Plans a fused form with at least one element, whose axes are used up.
+pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
     let read: usize = fused.axes.iter().filter(|a| a.src != 0).map(|a| a.extent).product();
     // What a strided source skips inside a line is read all the same.
     let step = fused.axes.iter().map(|a| a.src.unsigned_abs()).filter(|&s| s > 0).min().unwrap_or(0);
@@ -105,7 +105,7 @@ pub(super) fn piece(fused: Fused, context: &Context<'_>) -> Piece {
     let total = context.bytes.saturating_add(read.saturating_mul(spread));
     let streaming = context.streaming.unwrap_or(total >= context.tuning.stream_rows_from_bytes.value);
     let mut draft = Draft {
-        axes: fused.axes,
+        axes: &mut fused.axes,
         element: fused.element,
         channels: 1,
         channel_src: 0,
@@ -246,7 +246,7 @@ impl Draft<'_> {
 
     /// Rows along `columns` (already taken out), gathered along the axes that come next in the
     /// destination until a tile is worth its call.
-    fn row_wise(mut self, strategy: Strategy, columns: Axis) -> Piece {
+    fn row_wise(&mut self, strategy: Strategy, columns: Axis) -> Piece {
         let unit = self.element * self.channels;
         let mut columns = Group::axis(columns);
         columns.cut(ROW_BYTES / unit, LINE);
@@ -281,7 +281,7 @@ impl Draft<'_> {
 
     /// Rows along the innermost destination axis, in tiles with the axis whose source steps are
     /// smaller, so that a source line serves several rows while it is in the first-level cache.
-    fn gather_tiled(mut self, strategy: Strategy, lead: usize) -> Piece {
+    fn gather_tiled(&mut self, strategy: Strategy, lead: usize) -> Piece {
         let lead = self.axes.remove(lead);
         let Some(inner) = self.axes.pop() else {
             unreachable!("the leading source axis is not the innermost destination axis")
@@ -319,7 +319,7 @@ impl Draft<'_> {
     }
 
     /// [`Draft::gather_tiled`], once the tile is chosen.
-    fn finish_gather(mut self, strategy: Strategy, rows: Group, columns: Group) -> Piece {
+    fn finish_gather(&mut self, strategy: Strategy, rows: Group, columns: Group) -> Piece {
         let close = columns.axes()[0].src.unsigned_abs() <= FEW * self.element;
         let slides = self.slides && LINE.is_multiple_of(self.element) && close;
         self.streaming &= columns.full() * self.element >= 4 * LINE;
@@ -328,15 +328,18 @@ impl Draft<'_> {
     }
 
     /// A dense source axis (`lead`) against the dense destination axis.
-    fn transpose(mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
+    fn transpose(&mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
         let (size, before) = (self.element, self.axes.len());
         let lead = self.axes.remove(lead);
         let Some(inner) = self.axes.pop() else {
             unreachable!("the leading source axis is not the innermost destination axis")
         };
         let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
+        // Small copies feel each division.
+        let shift = size.is_power_of_two().then_some(size.trailing_zeros());
+        let fit = |bytes: usize| shift.map_or_else(|| bytes / size, |shift| bytes >> shift);
         // Both sides grow until they are long; whoever is shorter goes first.
-        let (most_rows, most_columns) = ((4096 / size).max(16), (1024 / size).max(16));
+        let (most_rows, most_columns) = (fit(4096).max(16), fit(1024).max(16));
         loop {
             let more_rows = rows.extent() < most_rows;
             // Whole lines of an axis of their own need no neighbour.
@@ -389,7 +392,7 @@ impl Draft<'_> {
         self.streaming = context.streaming.unwrap_or(total >= from && (on_lines || !in_vain));
         let direct = !self.streaming || on_lines;
         if direct {
-            rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
+            rows.cut(fit(tuning.tile_src_bytes.of(size)).clamp(1, MAX_STEPS), edge);
             // Of short rows a line at a time reads the fewest source rows at once; not where those are short
             // too and follow each other, so that they are one run.
             let run = rows.extent() * size;
@@ -399,7 +402,7 @@ impl Draft<'_> {
                 (true, false) => tuning.tile_dst_bytes.of(size).max(LINE),
                 (false, _) => 1 << 10,
             };
-            columns.cut((along / size).clamp(edge, MAX_STEPS), edge);
+            columns.cut(fit(along).clamp(edge, MAX_STEPS), edge);
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {
                 return self.finish(Strategy::Transpose, rows, columns, false);
@@ -411,13 +414,13 @@ impl Draft<'_> {
         let wide = columns.extent() * size >= slide_from;
         if self.slides && LINE.is_multiple_of(size) && size <= 16 && wide && !few {
             columns.cut(MAX_STEPS, edge);
-            rows.cut((tuning.tile_src_bytes.of(size) / size).clamp(1, MAX_STEPS), edge);
+            rows.cut(fit(tuning.tile_src_bytes.of(size)).clamp(1, MAX_STEPS), edge);
             if columns.full() * size >= slide_from {
                 self.slid = true;
                 return self.finish(Strategy::Transpose, rows, columns, true);
             }
         }
-        let along = if few { MAX_STEPS } else { tuning.staged_dst_bytes.of(size) / size };
+        let along = if few { MAX_STEPS } else { fit(tuning.staged_dst_bytes.of(size)) };
         columns.cut(along.clamp(1, MAX_STEPS), edge);
         let row_bytes = columns.full() * size;
         let touch = rows.axes().iter().any(|a| a.dst == row_bytes as isize);
@@ -428,7 +431,7 @@ impl Draft<'_> {
         } else {
             let along = tuning.staged_src_bytes.of(size);
             // Elements that are moved one by one wait for memory more: longer walks keep it busy.
-            if matches!(size, 1 | 2 | 4 | 8 | 16) { along / size } else { 4 * along / size }
+            if matches!(size, 1 | 2 | 4 | 8 | 16) { fit(along) } else { fit(4 * along) }
         };
         let fit = (STAGING_BYTES - 2 * LINE) / (row_bytes + 3 * LINE);
         let most = MAX_STEPS.min(fit);
@@ -447,7 +450,7 @@ impl Draft<'_> {
     }
 
     /// No dense destination axis: element by element, in tiles of the two axes that matter.
-    fn scatter(mut self) -> Piece {
+    fn scatter(&mut self) -> Piece {
         self.streaming = false;
         let Some(inner) = self.axes.pop() else { unreachable!("a scatter has at least one axis") };
         let mut columns = Group::axis(inner);
@@ -461,9 +464,9 @@ impl Draft<'_> {
 
     /// Puts the loops around the tile in order: the smaller a loop's smaller step, the further in it
     /// goes, so that whichever side moves least is still in cache for the next tile.
-    fn finish(self, strategy: Strategy, rows: Group, columns: Group, staged: bool) -> Piece {
+    fn finish(&mut self, strategy: Strategy, rows: Group, columns: Group, staged: bool) -> Piece {
         let mut loops = Loops::new();
-        for axis in &self.axes {
+        for axis in self.axes.iter() {
             loops.push(Loop { count: axis.extent, src: axis.src, dst: axis.dst, over: Over::Outer, last: 1 });
         }
         for (group, over) in [(&rows, Over::Rows), (&columns, Over::Columns)] {
@@ -493,7 +496,7 @@ impl Draft<'_> {
             element: self.element,
             channels: self.channels,
             channel_src: self.channel_src,
-            cell: self.cell,
+            cell: std::mem::replace(&mut self.cell, Group::one()),
             borders: Vec::new(),
             src_offset: self.src_offset,
             dst_offset: self.dst_offset,

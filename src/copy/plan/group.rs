@@ -47,7 +47,7 @@ impl Group {
     /// only one axis is walked) a multiple of `multiple`.
     pub(crate) fn cut(&mut self, steps: usize, multiple: usize) {
         let Some(last) = self.axes.last() else { return };
-        let most = (steps / self.inner).max(1);
+        let most = if self.inner == 1 { steps } else { steps / self.inner }.max(1);
         self.block = last.extent;
         if most >= last.extent {
             return;

@@ -12,6 +12,7 @@ use super::kernels::{Isa, Kind};
 use super::options::CopyOptions;
 use super::tuning::Tuning;
 use crate::error::words::counted;
+use crate::layout;
 use crate::layout::fuse::{self, Axis, Fused};
 use crate::{Error, Layout};
 use smallvec::SmallVec;
@@ -214,6 +215,23 @@ impl Plan {
         Self::at_address(src, dst, element_size, 0, options)
     }
 
+    /// [`Plan::at_address`] into row-major memory of the source's shape, without a layout made for it.
+    pub(crate) fn contiguous(
+        src: &Layout,
+        element_size: usize,
+        misaligned: usize,
+        options: &CopyOptions,
+    ) -> Result<Self, Error> {
+        if src.is_padded() {
+            let dst = Layout::row_major(src.shape())?;
+            return Self::at_address(src, &dst, element_size, misaligned, options);
+        }
+        let dst = layout::row_major_strides(src.shape());
+        let mut fused = Fused::default();
+        fuse::fuse_raw(&mut fused, src.shape(), (src.strides(), src.offset()), (&dst, 0), element_size)?;
+        Self::of_fused(&mut fused, element_size, misaligned, options)
+    }
+
     /// [`Plan::new`] for a destination buffer whose address is `misaligned` bytes past a cache line.
     pub(crate) fn at_address(
         src: &Layout,
@@ -229,8 +247,9 @@ impl Plan {
             });
         }
         let Some(mask) = src.mask() else {
-            let fused = fuse::fuse(src, dst, element_size)?;
-            return Self::of_fused(fused, element_size, misaligned, options);
+            let mut fused = Fused::default();
+            fuse::fuse(&mut fused, src, dst, element_size)?;
+            return Self::of_fused(&mut fused, element_size, misaligned, options);
         };
         let bytes = src.numel().checked_mul(element_size).ok_or(TOO_LARGE)?;
         let mut plan = Self::empty(bytes, element_size, options)?;
@@ -251,9 +270,9 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans a fused form of elements that were `element_size` bytes before it was made.
+    /// Plans a fused form of elements that were `element_size` bytes before it was made; its axes are used up.
     pub(crate) fn of_fused(
-        fused: Fused,
+        fused: &mut Fused,
         element_size: usize,
         misaligned: usize,
         options: &CopyOptions,

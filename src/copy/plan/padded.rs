@@ -13,7 +13,7 @@ pub(super) fn cut(
     mask: &Mask,
     dst: &Layout,
     element_size: usize,
-    each: &mut dyn FnMut(bool, Fused),
+    each: &mut dyn FnMut(bool, &mut Fused),
 ) -> Result<(), Error> {
     if src.shape() != dst.shape() {
         return Err(Error::ShapeMismatch { src: src.shape().into(), dst: dst.shape().into() });
@@ -27,9 +27,10 @@ pub(super) fn cut(
             Region::Valid => ((src.strides(), corner(src, ranges)), false),
             Region::Fill => ((zeros.as_slice(), 0), true),
         };
-        match fuse::fuse_raw(&shape, from, to, element_size) {
-            Ok(fused) if fused.elements > 0 => each(fill, fused),
-            Ok(_) => {}
+        let mut fused = Fused::default();
+        match fuse::fuse_raw(&mut fused, &shape, from, to, element_size) {
+            Ok(()) if fused.elements > 0 => each(fill, &mut fused),
+            Ok(()) => {}
             Err(error) => {
                 failed = Some(error);
                 return ControlFlow::Break(());
