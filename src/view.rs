@@ -186,6 +186,11 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.data
     }
 
+    /// The slice and how it is written.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [T], &Layout) {
+        (self.data, &self.layout)
+    }
+
     /// How the slice is written.
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -391,6 +396,11 @@ impl<'a> BytesViewMut<'a> {
     /// The whole slice, writable.
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.data
+    }
+
+    /// The slice and how it is written.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [u8], &Layout) {
+        (self.data, &self.layout)
     }
 
     /// How the slice is written, in elements.

@@ -38,10 +38,9 @@ pub fn copy_with<T: Element>(
     dst: &mut ViewMut<'_, T>,
     options: &CopyOptions,
 ) -> Result<(), Error> {
-    let layout = dst.layout().clone();
-    let data = dst.data_mut().as_mut_ptr().cast();
+    let (data, layout) = dst.parts_mut();
     // SAFETY: a `ViewMut` reaches only its own slice (L2), no element of it twice (L5).
-    unsafe { view_into(src, &layout, data, options) }
+    unsafe { view_into(src, layout, data.as_mut_ptr().cast(), options) }
 }
 
 /// Copies elements of a size known at run time. Neither side need be aligned.
@@ -67,10 +66,9 @@ pub fn copy_bytes(
     if dst.element_size() != size {
         return Err(Error::LengthMismatch { got: dst.element_size(), expected: size });
     }
-    let layout = dst.layout().clone();
-    let data = dst.data_mut().as_mut_ptr();
+    let (data, layout) = dst.parts_mut();
     // SAFETY: a `BytesViewMut` reaches only its own slice (L2), no element of it twice (L5).
-    unsafe { bytes_into(src, &layout, data, options) }
+    unsafe { bytes_into(src, layout, data.as_mut_ptr(), options) }
 }
 
 /// Copies from one layout to another inside one buffer of elements of `element_size` bytes.
@@ -223,6 +221,24 @@ impl<T: Element> View<'_, T> {
 }
 
 impl BytesView<'_> {
+    /// The view's elements in row-major order into a slice of exactly their bytes.
+    ///
+    /// # Errors
+    /// `LengthMismatch`, `Isa`.
+    pub fn materialize_into_with(&self, out: &mut [u8], options: &CopyOptions) -> Result<(), Error> {
+        let size = self.element_size();
+        let bytes =
+            self.layout().numel().checked_mul(size).ok_or(Error::Overflow { what: "the size in bytes" })?;
+        if out.len() != bytes {
+            return Err(Error::LengthMismatch { got: out.len(), expected: bytes });
+        }
+        let data = out.as_mut_ptr();
+        let plan = Plan::contiguous(self.layout(), size, data.addr() % 64, options)?;
+        // SAFETY: row-major memory of the view's elements is exactly the `bytes` bytes at `data`.
+        unsafe { run_bytes(self, &plan, data) };
+        Ok(())
+    }
+
     /// The view's elements in row-major order, as the bytes of a one-axis tensor.
     ///
     /// # Errors
@@ -304,17 +320,23 @@ unsafe fn bytes_into(
     data: *mut u8,
     options: &CopyOptions,
 ) -> Result<(), Error> {
-    let size = src.element_size();
+    let plan = Plan::at_address(src.layout(), dst, src.element_size(), data.addr() % 64, options)?;
+    // SAFETY: the caller's promise.
+    unsafe { run_bytes(src, &plan, data) };
+    Ok(())
+}
+
+/// # Safety
+/// As [`view_into`], for the layout that `plan` was made for.
+unsafe fn run_bytes(src: &BytesView<'_>, plan: &Plan, data: *mut u8) {
     let zeros;
     let fill = match src.fill_bytes() {
         Some(fill) => fill.as_ptr(),
         None => {
-            zeros = smallvec::SmallVec::<[u8; 16]>::from_elem(0, size);
+            zeros = smallvec::SmallVec::<[u8; 16]>::from_elem(0, src.element_size());
             zeros.as_ptr()
         }
     };
-    let plan = Plan::at_address(src.layout(), dst, size, data.addr() % 64, options)?;
     // SAFETY: a `BytesView` reaches only its own slice (L2); the destination is the caller's promise.
-    unsafe { nest::execute(&plan, Buffers { src: src.data().as_ptr(), dst: data, fill }) };
-    Ok(())
+    unsafe { nest::execute(plan, Buffers { src: src.data().as_ptr(), dst: data, fill }) };
 }

@@ -23,15 +23,14 @@ impl Layout {
             return None;
         }
         let Some(mask) = self.mask() else {
-            let whole: Vec<Range<usize>> = self.shape.iter().map(|&extent| 0..extent).collect();
-            return Some(self.range_of(&whole));
+            return Some(self.range_of(self.shape.iter().map(|&extent| 0..extent)));
         };
         if let Some(ranges) = mask.as_box(&self.shape) {
-            return Some(self.range_of(&ranges));
+            return Some(self.range_of(ranges.iter().cloned()));
         }
         let mut reach: Option<(i128, i128)> = None;
         self.valid_boxes(&mut |ranges| {
-            let (low, high) = self.range_of(ranges);
+            let (low, high) = self.range_of(ranges.iter().cloned());
             reach = Some(reach.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
             ControlFlow::Continue(())
         });
@@ -39,9 +38,9 @@ impl Layout {
     }
 
     /// Index range of a box of positions, none of whose ranges is empty.
-    fn range_of(&self, ranges: &[Range<usize>]) -> (i128, i128) {
+    fn range_of(&self, ranges: impl Iterator<Item = Range<usize>>) -> (i128, i128) {
         let (mut low, mut high) = (self.offset as i128, self.offset as i128);
-        for (range, &stride) in ranges.iter().zip(&self.strides) {
+        for (range, &stride) in ranges.zip(&self.strides) {
             let (first, last) =
                 (stride as i128 * range.start as i128, stride as i128 * (range.end as i128 - 1));
             low += first.min(last);

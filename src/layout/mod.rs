@@ -41,7 +41,7 @@ pub const MAX_NDIM: usize = 64;
 /// assert_eq!(transposed.view_at(1)?, Some(4));
 /// # Ok::<(), restride::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     shape: Extents,
     strides: Strides,
@@ -68,6 +68,20 @@ impl Eq for UnitStrides {}
 
 impl std::hash::Hash for UnitStrides {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
+impl Clone for Layout {
+    fn clone(&self) -> Self {
+        Self {
+            // Whole lists at once: small copies clone a layout or two for each call.
+            shape: Extents::from_slice(&self.shape),
+            strides: Strides::from_slice(&self.strides),
+            offset: self.offset,
+            numel: self.numel,
+            mask: self.mask.clone(),
+            unit: self.unit.clone(),
+        }
+    }
 }
 
 impl Layout {

@@ -4,7 +4,7 @@
 //! right length into another. Every function that can fail returns null or a negative number, and
 //! [`restride_error`] gives the sentence.
 
-use restride::{BytesView, BytesViewMut, CopyOptions, Layout, Plan, copy_bytes};
+use restride::{BytesView, CopyOptions, Layout, Plan};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::time::Instant;
@@ -63,8 +63,7 @@ impl Copier {
     /// Slices of the wrong length.
     pub fn run(&self, from: &[u8], to: &mut [u8]) -> Result<(), restride::Error> {
         let src = BytesView::new(from, self.src.clone(), self.element_size)?.with_fill(&self.fill)?;
-        let mut dst = BytesViewMut::new(to, self.dst.clone(), self.element_size)?;
-        copy_bytes(&src, &mut dst, &self.options)
+        src.materialize_into_with(to, &self.options)
     }
 }
 
