@@ -295,6 +295,8 @@ fn view_expressions() {
         }
     }
     assert!(seeds.len() > 100);
+    // Too many axes, before the sizes are looked at.
+    seeds.push([b"\x01\x05.view(1", ", 0".repeat(64).as_bytes(), b")"].concat());
     let words = &[
         ".T",
         ".mT",

@@ -6,11 +6,12 @@
 //! * Streaming stores cost the destination its place in the caches and save reading it before it is
 //!   written. They pay as soon as source and destination together exceed what a core holds for itself:
 //!   `1.5 * l2`, at least 1 MiB, where the last level is shared with strangers. Where it is the machine's
-//!   own they pay from a quarter of `l3` on for transposes (more for elements of 1 and 2 bytes), and from
-//!   `l3` on for rows.
+//!   own they pay from a quarter of `l3` on for transposes (from half of it for elements of 1 and 2 bytes), and
+//!   from `l3` on for rows.
 //! * A direct transpose tile walks along `tile_src` bytes of each source row, a page, so that the
 //!   hardware prefetcher runs and each row costs one TLB entry, and writes `tile_dst` bytes of each
-//!   destination row, four lines, because lines are fetched in pairs. Its rows and columns together hold
+//!   destination row, four lines, because lines are fetched in pairs (two for elements of 8 bytes and more, whose
+//!   squares take few source rows at once). Its rows and columns together hold
 //!   `2 * tile_src * tile_dst / s` bytes, which must fit L2: where they do not (narrow elements, a small
 //!   L2), `tile_src` is halved until they do, down to four lines.
 //! * A staged tile turns the long side to the destination: runs of `staged_dst` bytes, long enough that
@@ -21,7 +22,7 @@
 //! * Destination rows that do not start on lines slide onto them in registers (where the level can) from
 //!   `slide_from` bytes on, 6 lines: two of seven lines are then written in part. Shorter rows are put together
 //!   in staging memory. Rows that are dense on both sides, or put together in registers, leave without
-//!   staging from `unstaged_rows_from` bytes on, 16 lines.
+//!   staging from `unstaged_rows_from` bytes on, 4 lines.
 //! * The source is asked for ahead of its use: `row_ahead` bytes along rows, a page, which is as far as the
 //!   hardware's own prefetchers look; `tile_ahead` bytes along each source row of a transpose, four lines, which
 //!   with the 64 rows of a square of bytes is `4 * 64 * 64` bytes, a third of L1d.
@@ -195,17 +196,7 @@ impl Tuning {
             l3_bytes: from(l3, l3.bytes),
             streaming_from_bytes: BySize::made(|s| match own_l3 {
                 // Narrow elements write single lines far apart, which memory likes least.
-                true => from(
-                    l3,
-                    l3.bytes / 8
-                        * if s == 1 {
-                            6
-                        } else if s == 2 {
-                            3
-                        } else {
-                            2
-                        },
-                ),
+                true => from(l3, l3.bytes / if s <= 2 { 2 } else { 4 }),
                 false => from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20)),
             }),
             stream_rows_from_bytes: match own_l3 {
@@ -220,12 +211,12 @@ impl Tuning {
                 }
                 cut(l2, src, tile_src)
             }),
-            tile_dst_bytes: BySize::made(|_| preset(tile_dst)),
+            tile_dst_bytes: BySize::made(|s| preset(if s >= 8 { tile_dst / 2 } else { tile_dst })),
             staged_src_bytes: BySize::made(|_| preset(staged_src)),
             staged_dst_bytes: BySize::made(|_| preset(staged_dst)),
             block_dst_bytes: BySize::made(|_| preset(0)),
             slide_from_bytes: BySize::made(|_| preset(6 * LINE)),
-            unstaged_rows_from_bytes: preset(16 * LINE),
+            unstaged_rows_from_bytes: preset(4 * LINE),
             tile_ahead_bytes: BySize::made(|_| preset(4 * LINE)),
             row_ahead_bytes: BySize::made(|_| preset(4 << 10)),
             part_bytes: preset(256 << 10),

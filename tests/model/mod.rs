@@ -436,6 +436,9 @@ impl Model {
         if unknown > 1 || sizes.iter().any(|&size| size < -1) {
             return Err("shape");
         }
+        if sizes.len() - unknown > 64 {
+            return Err("rank");
+        }
         let known: u128 = sizes
             .iter()
             .filter(|&&size| size != -1)

@@ -78,6 +78,16 @@ pub(super) trait Vector: Copy {
         *entry
     }
 
+    /// Moves 16 bytes.
+    ///
+    /// # Safety
+    /// `src` is readable and `dst` writable for 16 bytes.
+    #[inline(always)]
+    unsafe fn lane(dst: *mut u8, src: *const u8) {
+        // SAFETY: the caller's promise.
+        unsafe { dst.cast::<[u8; 16]>().write_unaligned(src.cast::<[u8; 16]>().read_unaligned()) }
+    }
+
     /// Interleaves the elements of `E` bytes of the lower and of the upper half of each lane.
     ///
     /// # Safety

@@ -38,13 +38,15 @@ pub(super) struct Context<'t> {
     pub(super) slides: bool,
 }
 
-/// Whether a line each of so many rows of this pitch (of 64, where there are more) falls into a few sets of the
-/// first-level cache, which has a set a line of 4 KiB on the machines that matter.
+/// Whether a line each of so many rows of this pitch do not fit side by side into the first-level cache, which has
+/// 64 sets of at most 12 lines on the machines that matter.
 fn crowded(pitch: isize, rows: usize) -> bool {
-    let rows = rows.min(64);
-    let lines = (0..rows).map(|row| row * pitch.unsigned_abs() / LINE % LINE);
-    let sets = lines.fold(0u64, |sets, set| sets | 1 << set).count_ones() as usize;
-    5 * sets < rows
+    let mut sets = [0u8; 64];
+    (0..rows.min(64)).any(|row| {
+        let set = &mut sets[row * pitch.unsigned_abs() / LINE % 64];
+        *set += 1;
+        *set > 12
+    })
 }
 
 /// The fused form, as axes are taken out of it.
@@ -373,10 +375,18 @@ impl Draft<'_> {
         let on_lines = self.on_lines(&rows, &columns, context.misaligned);
         let mut from = tuning.streaming_from_bytes.of(size);
         let slides = self.slides && LINE.is_multiple_of(size) && columns.extent() * size >= 8 * LINE;
-        if !on_lines && slides && size > 1 && rows.axes().first().is_some_and(|a| crowded(a.dst, a.extent)) {
-            // Ordinary stores that straddle lines, all in a few sets, cost twice as much: streaming pays earlier.
-            let earlier = from / if size == 2 { 3 } else { 2 };
-            from = earlier.max(from.min(tuning.l2_bytes.value / 2 * 3));
+        if !on_lines && slides && size > 1 {
+            let pitch = rows.axes().first().map_or(0, |axis| axis.dst);
+            // The kernel packs narrow elements where it sees such a pitch.
+            let packs = size == 2 && pitch % 1024 == 0;
+            from = if !packs && crowded(pitch, edge.min(rows.extent())) {
+                // Ordinary stores that straddle lines, all in a few sets, cost twice as much: streaming pays earlier.
+                let earlier = from / if size == 2 { 4 } else { 2 };
+                earlier.max(from.min(tuning.l2_bytes.value / 2 * 3))
+            } else {
+                // Sliding rows onto lines has its own cost.
+                from.saturating_mul(if matches!(size, 4 | 8) { 8 } else { 5 }) / 4
+            };
         }
         // Rows off lines stream by a detour. Short ones go through staging memory, which costs more than it gives
         // where a visit to a source row takes little with it, and where elements are narrow. Long ones slide, which
@@ -397,9 +407,16 @@ impl Draft<'_> {
             // too and follow each other, so that they are one run.
             let run = rows.extent() * size;
             let apart = run >= 4096 || columns.axes().first().is_some_and(|a| a.src.unsigned_abs() > run);
+            let thin = size >= 8
+                && columns.axes().first().is_some_and(|a| crowded(a.src, fit(1 << 10).min(a.extent)))
+                && rows.axes().first().is_some_and(|a| !crowded(a.dst, a.extent));
             let along = match (self.streaming, apart && columns.extent() * size < SHORT_ROW_BYTES) {
                 (true, true) => LINE,
                 (true, false) => tuning.tile_dst_bytes.of(size).max(LINE),
+                // What is read ahead of each column must still be there when its turn comes: in one set of the
+                // cache no more than eight are kept.
+                (false, _) if thin => 8 * size,
+                (false, _) if size >= 8 => 1 << 9,
                 (false, _) => 1 << 10,
             };
             columns.cut(fit(along).clamp(edge, MAX_STEPS), edge);

@@ -294,6 +294,12 @@ impl<M: Machine> Vector for Register<M> {
     }
 
     #[inline(always)]
+    unsafe fn lane(dst: *mut u8, src: *const u8) {
+        read(src, 16);
+        write(dst, 16);
+    }
+
+    #[inline(always)]
     unsafe fn prefetch(_at: *const u8) {}
 
     #[inline(always)]

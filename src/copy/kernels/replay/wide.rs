@@ -67,8 +67,10 @@ fn windows(stride: isize, size: usize) -> Option<usize> {
 
 /// Whether rows of `n` elements are gathered by vectors.
 pub(super) fn gathers(n: usize, stride: isize, size: usize, stream: bool) -> bool {
-    let Some(windows) = windows(stride, size) else { return false };
-    let few = size >= 16 && windows * size >= 48 || size >= 8 && n * size <= 256;
+    if windows(stride, size).is_none() {
+        return false;
+    }
+    let few = size >= 8 && (stride.unsigned_abs() > size || n * size <= 256);
     n >= 4 && (stream || !few)
 }
 

@@ -330,6 +330,16 @@ unsafe fn fringe<V: Vector, const E: usize>(
     let group = 16 / E;
     let part = V::LANES * group;
     let mut i = 0;
+    if group == 1 {
+        // Nothing to interleave, and less than a vector to store.
+        while i < ni {
+            for (j, step) in b.iter().enumerate() {
+                // SAFETY: an element of the tile.
+                unsafe { V::lane(dst.offset(rows(i)).add(j * E), src.offset(V::look(&step.src)).add(i * E)) }
+            }
+            i += 1;
+        }
+    }
     while i < ni {
         let n = group.min(ni - i);
         let mut first = 0;

@@ -71,8 +71,8 @@ impl level::Recipe for Recipe {
         else {
             return Self::OneByOne;
         };
-        // As many loads as elements, or few elements: one by one is as good, and starts at once.
-        let wide = !stream && (size >= 16 && span.div_ceil(64) * size >= 48 || size >= 8 && n * size <= 256);
+        // Few elements a load, or few elements: one by one is as good, and starts at once.
+        let wide = !stream && size >= 8 && (gap > size || n * size <= 256);
         if n < 4 || wide || span > 256 {
             return Self::OneByOne;
         }
