@@ -242,12 +242,17 @@ fn planes(t: &Tile<'_>, size: usize) -> bool {
         && t.a.iter().enumerate().all(|(c, a)| a.src == (c * size) as isize)
 }
 
-/// Whether a gather tile is better walked down its columns: its rows are short, or closer to each other in the
-/// source than the elements of one row.
+/// Whether a gather tile is better walked down its columns: its rows are short (wide elements are worth a row's
+/// loop sooner), or closer to each other in the source than the elements of one row.
 #[inline(always)]
 fn down(t: &Tile<'_>) -> bool {
     let [first, second, ..] = t.a else { return false };
-    t.nb < 16 || first.src.abs_diff(second.src) < t.b_src.unsigned_abs()
+    let short = match t.element {
+        8.. => 64 / t.element.min(16),
+        4.. if t.b_src.unsigned_abs() >= 32 => 8,
+        _ => 16,
+    };
+    t.nb < short || first.src.abs_diff(second.src) < t.b_src.unsigned_abs()
 }
 
 /// For rows that may bypass the caches: where the row after this one (roughly) is read.

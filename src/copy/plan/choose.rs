@@ -331,7 +331,12 @@ impl Draft<'_> {
 
     /// A dense source axis (`lead`) against the dense destination axis.
     fn transpose(&mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
-        let (size, before) = (self.element, self.axes.len());
+        let size = self.element;
+        let tiny = |rows: usize, columns: usize| rows * columns < TINY && rows * size < 16;
+        let extents = (self.axes[lead].extent, self.axes.last().map_or(1, |inner| inner.extent));
+        let before =
+            tiny(extents.0, extents.1).then(|| (self.axes.clone(), self.src_offset, self.dst_offset));
+        let at = lead;
         let lead = self.axes.remove(lead);
         let Some(inner) = self.axes.pop() else {
             unreachable!("the leading source axis is not the innermost destination axis")
@@ -362,10 +367,11 @@ impl Draft<'_> {
                 break;
             }
         }
-        let elements = rows.extent() * columns.extent();
-        if elements < TINY && rows.extent() * size < 16 && self.axes.len() + 2 == before {
-            self.axes.extend([lead, inner]);
-            return self.gather_tiled(Strategy::GatherTiled, before - 2);
+        if let Some((axes, src_offset, dst_offset)) = before
+            && tiny(rows.extent(), columns.extent())
+        {
+            (*self.axes, self.src_offset, self.dst_offset) = (axes, src_offset, dst_offset);
+            return self.gather_tiled(Strategy::GatherTiled, at);
         }
         // A tile's tables hold so many steps; loops around it step over what is too much.
         rows.give_back(MAX_STEPS, |axis| self.axes.push(axis));
