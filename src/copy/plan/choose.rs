@@ -422,7 +422,8 @@ impl Draft<'_> {
                 // What is read ahead of each column must still be there when its turn comes: in one set of the
                 // cache no more than eight are kept.
                 (false, _) if thin => 8 * size,
-                (false, _) if size >= 8 => 1 << 9,
+                // Few rows are worth a tile's call when they are long.
+                (false, _) if size >= 8 => (DOWN_BYTES / rows.full()).clamp(1 << 9, 4 << 10),
                 (false, _) => 1 << 10,
             };
             columns.cut(fit(along).clamp(edge, MAX_STEPS), edge);
