@@ -248,6 +248,9 @@ fn places_that_cannot_be_written_are_said_in_one_sentence() {
     let say = stderr(restride().args(["report", "-o"]).arg(&file));
     assert!(say.contains("a.npy is a file"), "{say}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+    let refused = dir.path().join("refused");
+    let say = stderr(restride().args(["report", "--filter", "no such case", "-o"]).arg(&refused));
+    assert!(!say.is_empty() && !refused.exists(), "{say}");
     let missing = dir.path().join("missing");
     let say = stderr(restride().args(["explore", "-o"]).arg(missing.join("x.html")));
     assert!(say.contains("missing does not exist: make it first") && !say.contains(".restride-"), "{say}");

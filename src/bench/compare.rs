@@ -57,7 +57,8 @@ impl Change {
         self.slower() && self.ratio.is_none_or(|ratio| ratio > 1.0 + limit)
     }
 
-    fn enough(&self) -> bool {
+    /// Whether both sides have samples enough to decide anything.
+    pub fn enough(&self) -> bool {
         self.base.samples.min(self.new.samples) >= 3
     }
 }
@@ -74,7 +75,7 @@ pub struct Comparison {
     /// Names of cases without samples or in another unit, which cannot be compared.
     pub unlike: Vec<String>,
     /// Names of cases that the older record measured and that cannot be judged: absent from the newer one, or
-    /// there without samples or in another unit.
+    /// there without samples or in another unit, or with fewer than 3 samples on a side.
     pub lost: Vec<String>,
     /// How the machines differ, a short sentence each.
     pub machines: Vec<String>,
@@ -102,7 +103,8 @@ impl Comparison {
         }
         let missing = base.cases.iter().filter(|case| new.case(&case.id).is_none());
         out.only_base = missing.map(|case| case.id.clone()).collect();
-        let judged: HashSet<&str> = out.changes.iter().map(|change| change.id.as_str()).collect();
+        let judged: HashSet<&str> =
+            out.changes.iter().filter(|change| change.enough()).map(|change| change.id.as_str()).collect();
         let measured = base.cases.iter().filter(|case| !case.samples.is_empty());
         out.lost =
             measured.map(|case| &case.id).filter(|id| !judged.contains(id.as_str())).cloned().collect();
@@ -171,7 +173,12 @@ mod tests {
     #[test]
     fn single_samples_and_zeros_decide_nothing_and_break_nothing() {
         let single = change(&[1.0], &[100.0]);
-        assert!(!single.slower() && single.ratio == Some(100.0));
+        assert!(!single.slower() && !single.enough() && single.ratio == Some(100.0));
+        let undecided = |base: &[f64], new: &[f64]| {
+            Comparison::new(&record(&[("a", base)]), &record(&[("a", new)])).lost == ["a"]
+        };
+        assert!(undecided(&[1.0], &[9.0; 5]) && undecided(&[1.0; 5], &[9.0, 9.0]));
+        assert!(!undecided(&[1.0; 3], &[9.0; 3]));
         let from_zero = change(&[0.0; 5], &[3.0; 5]);
         assert_eq!((from_zero.ratio, from_zero.ratio_low, from_zero.ratio_high), (None, None, None));
         assert!(from_zero.slower() && from_zero.fails(0.1));
@@ -184,8 +191,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_compared_is_named() {
-        let base = record(&[("gone", &[1.0]), ("empty", &[]), ("same", &[1.0])]);
-        let mut new = record(&[("same", &[1.0]), ("empty", &[1.0]), ("fresh", &[1.0])]);
+        let base = record(&[("gone", &[1.0]), ("empty", &[]), ("same", &[1.0; 3])]);
+        let mut new = record(&[("same", &[1.0; 3]), ("empty", &[1.0]), ("fresh", &[1.0])]);
         let mut events = Case::new("gone", Kind::Walk);
         events.unit = "cycles".to_owned();
         let comparison = Comparison::new(&base, &new);

@@ -90,7 +90,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Some(first) if !args.allow_missing => Err(Failure::after_result(
             "missing",
             format!(
-                "{} of the base cannot be judged, {first} first: the new record lacks it, or its samples; measure it \
+                "{} of the base cannot be judged, {first} first: the new record lacks it, or one of the two has fewer than 3 samples; measure it \
                  again, or give --allow-missing",
                 counted(found.lost.len(), "case")
             ),
@@ -137,12 +137,16 @@ fn as_text(found: &Comparison) -> String {
         out.push('\n');
     }
     let slower = changed.iter().filter(|change| change.slower()).count();
+    let few = found.changes.iter().filter(|change| !change.enough()).count();
     out.push_str(&format!(
         "{}: {slower} slower, {} faster, {} the same within noise\n",
         counted(found.changes.len(), "case"),
         changed.len() - slower,
-        found.changes.len() - changed.len()
+        found.changes.len() - changed.len() - few
     ));
+    if few > 0 {
+        out.push_str(&format!("{few} with fewer than 3 samples on a side, which decide nothing\n"));
+    }
     for (names, what) in [
         (&found.only_base, "only in the first record"),
         (&found.only_new, "only in the second record"),

@@ -108,8 +108,14 @@ fn check_folder(folder: &Path) -> Result<(), Failure> {
         )
     };
     report::check_place(folder).map_err(|why| Failure::new("io", why))?;
-    std::fs::create_dir_all(folder).map_err(fail)?;
-    tempfile::tempfile_in(folder).map(drop).map_err(fail)
+    // Nothing is made yet: a run that is refused or stopped leaves no empty folder.
+    let mut there = std::path::absolute(folder).map_err(fail)?;
+    while !there.exists() {
+        if !there.pop() {
+            break;
+        }
+    }
+    tempfile::tempfile_in(there).map(drop).map_err(fail)
 }
 
 #[cfg(test)]

@@ -7,7 +7,22 @@ use std::ops::Range;
 /// many as the global pool has.
 #[cfg(feature = "parallel")]
 pub(crate) fn default_threads() -> usize {
-    rayon::current_num_threads()
+    if has_pool() { rayon::current_num_threads() } else { 1 }
+}
+
+/// Whether there are threads to share with: where the system starts none, the global pool cannot be had, and asking
+/// rayon for it would panic.
+#[cfg(feature = "parallel")]
+fn has_pool() -> bool {
+    use std::error::Error;
+    use std::sync::OnceLock;
+    static GLOBAL: OnceLock<bool> = OnceLock::new();
+    // Inside somebody's pool there is one. An error without a cause says that the global pool is there already.
+    rayon::current_thread_index().is_some()
+        || *GLOBAL.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
+            Ok(()) => true,
+            Err(error) => error.source().is_none(),
+        })
 }
 
 /// Threads used when the caller does not say.
@@ -33,7 +48,7 @@ const PARTS_PER_THREAD: usize = 8;
 pub(crate) fn share(threads: usize, count: usize, least: usize, work: impl Fn(Range<usize>) + Sync) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let threads = threads.min(count);
-    if threads <= 1 {
+    if threads <= 1 || !has_pool() {
         return work(0..count);
     }
     let parts = (count / least.max(1)).clamp(threads, threads.saturating_mul(PARTS_PER_THREAD)).min(count);

@@ -72,7 +72,7 @@ fn measure_as<T: Sum>(walk: &Walk, setup: &Setup<'_>) -> Result<Point, Error> {
         None => {
             let job = Job::<T>::new(*walk, setup.pages)?;
             let verified = job.verify();
-            let samples = sample(setup, |repeats| job.timed(repeats, setup.cold, None));
+            let samples = sample(setup, |repeats| job.timed(repeats, setup.cold));
             let counts = count(setup, |probes| counters::count(counters::system(), probes, || job.pass()));
             (samples, job.prepared.huge_share(), counts, verified)
         }
@@ -86,9 +86,13 @@ fn measure_as<T: Sum>(walk: &Walk, setup: &Setup<'_>) -> Result<Point, Error> {
             let verified = jobs.iter().all(Job::verify);
             let barrier = Barrier::new(threads);
             let samples = sample(setup, |repeats| {
-                let times =
-                    pool.broadcast(|thread| jobs[thread.index()].timed(repeats, setup.cold, Some(&barrier)));
-                times.into_iter().fold(0.0, f64::max)
+                let spans =
+                    pool.broadcast(|thread| jobs[thread.index()].span(repeats, setup.cold, Some(&barrier)));
+                // From the first that begins to the last that ends: threads that take turns on a CPU share its time.
+                let begun = spans.iter().map(|span| span.0).min();
+                let done = spans.iter().map(|span| span.1).max();
+                let all = begun.zip(done).map(|(begun, done)| done - begun).unwrap_or_default();
+                all.as_nanos() as f64 / f64::from(repeats)
             });
             let counts = count(setup, |probes| {
                 counters::count_in_pool(counters::system(), probes, pool, |thread| jobs[thread].pass())
@@ -161,8 +165,14 @@ impl<T: Sum> Job<T> {
         }
     }
 
-    /// Nanoseconds of one pass, the mean of `repeats`; threads begin together.
-    fn timed(&self, repeats: u32, cold: bool, barrier: Option<&Barrier>) -> f64 {
+    /// Nanoseconds of one pass, the mean of `repeats`.
+    fn timed(&self, repeats: u32, cold: bool) -> f64 {
+        let (begun, done) = self.span(repeats, cold, None);
+        (done - begun).as_nanos() as f64 / f64::from(repeats)
+    }
+
+    /// When `repeats` passes began and ended; threads begin together.
+    fn span(&self, repeats: u32, cold: bool, barrier: Option<&Barrier>) -> (Instant, Instant) {
         if cold {
             match &self.prepared {
                 Prepared::Elements(array, _) => flush::flush(array.as_slice()),
@@ -176,7 +186,7 @@ impl<T: Sum> Job<T> {
         for _ in 0..repeats {
             self.pass();
         }
-        start.elapsed().as_nanos() as f64 / f64::from(repeats)
+        (start, Instant::now())
     }
 
     /// Whether the walk's sum is that of its elements, taken one after the other.
