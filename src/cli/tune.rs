@@ -151,7 +151,7 @@ fn knobs(target: &Target) -> Vec<&'static str> {
 fn search(path: &Path, key: &Key, earlier: &Tuning, budget: Duration, json: bool) -> Result<(), Failure> {
     let stop = progress::on_interrupt();
     // The pool's threads must exist before this one is pinned, or they would share its CPU.
-    rayon::broadcast(|_| ());
+    crate::copy::parallel::wake();
     let mut watch = Real::start(PageMode::Small, Some(stop));
     let base = *Tuning::unprofiled();
     let mut tuning = base;

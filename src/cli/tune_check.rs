@@ -77,7 +77,7 @@ pub(super) fn check(path: &Path, loaded: &Loaded, json: bool) -> Result<(), Fail
     }
     let stop = progress::on_interrupt();
     // The pool's threads must exist before this one is pinned, or they would share its CPU.
-    rayon::broadcast(|_| ());
+    crate::copy::parallel::wake();
     let mut pinned = None;
     let mut watch = Real::start(PageMode::Small, Some(stop));
     let cases = cases(default, tuning)?;

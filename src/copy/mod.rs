@@ -8,7 +8,7 @@ pub(crate) mod kernels;
 mod map;
 mod nest;
 mod options;
-mod parallel;
+pub(crate) mod parallel;
 pub mod plan;
 pub mod reference;
 #[cfg(any(test, feature = "instruments"))]

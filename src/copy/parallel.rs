@@ -25,6 +25,14 @@ fn has_pool() -> bool {
         })
 }
 
+/// Makes the threads of the global pool exist, where they can.
+#[cfg(feature = "cli")]
+pub(crate) fn wake() {
+    if has_pool() {
+        rayon::broadcast(|_| ());
+    }
+}
+
 /// Threads used when the caller does not say.
 #[cfg(not(feature = "parallel"))]
 pub(crate) fn default_threads() -> usize {
