@@ -1,5 +1,7 @@
 //! The handed cases through the commands: `explain --json` for what a view is, `materialize` for its values.
 
+#![cfg(feature = "cli")]
+
 use assert_cmd::Command;
 use restride::npy::Header;
 use serde_json::Value;
