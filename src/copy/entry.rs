@@ -224,7 +224,16 @@ impl BytesView<'_> {
     /// The view's elements in row-major order into a slice of exactly their bytes.
     ///
     /// # Errors
-    /// `LengthMismatch`, `Isa`.
+    /// `LengthMismatch`, `Isa`; `Overflow` when the result does not fit in memory.
+    ///
+    /// ```
+    /// use restride::{BytesView, CopyOptions, Layout};
+    /// let turned = Layout::row_major(&[2, 2])?.apply(".T")?;
+    /// let mut out = [0; 4];
+    /// BytesView::new(b"abcd", turned, 1)?.materialize_into_with(&mut out, &CopyOptions::default())?;
+    /// assert_eq!(&out, b"acbd");
+    /// # Ok::<(), restride::Error>(())
+    /// ```
     pub fn materialize_into_with(&self, out: &mut [u8], options: &CopyOptions) -> Result<(), Error> {
         let size = self.element_size();
         let bytes =
