@@ -182,6 +182,9 @@ impl<const E: usize> Part for Rows<E> {
                     if !t.staged && down(t) && !recipe.gathers() {
                         return level::gather_down::<L, E>(t, size);
                     }
+                    if !t.staged && !t.stream && matches!(E, 8 | 16) && !recipe.gathers() {
+                        return level::gather_across::<L, E>(t);
+                    }
                     rows::<L, _>(t, size, Gather::<L, E>(t.b_src, size, t.ahead, recipe));
                 }
                 Kind::Interleave => {
@@ -252,7 +255,7 @@ fn down(t: &Tile<'_>) -> bool {
         4.. if t.b_src.unsigned_abs() >= 32 => 8,
         _ => 16,
     };
-    t.nb < short || first.src.abs_diff(second.src) < t.b_src.unsigned_abs()
+    t.nb < short || t.element != 16 && first.src.abs_diff(second.src) < t.b_src.unsigned_abs()
 }
 
 /// For rows that may bypass the caches: where the row after this one (roughly) is read.

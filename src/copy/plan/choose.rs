@@ -25,6 +25,12 @@ const TINY: usize = 256;
 const DOWN_ELEMENTS: usize = 4096;
 const DOWN_BYTES: usize = 16 << 10;
 
+/// Elements as wide as a lane of a vector register are moved by a load and a store each.
+const LANE: usize = 16;
+
+/// Columns of such elements in one tile: a source line of each fits the first-level cache.
+const ACROSS_COLUMNS: usize = 128;
+
 /// What a choice depends on beside the axes.
 pub(super) struct Context<'t> {
     pub(super) tuning: &'t Tuning,
@@ -176,6 +182,10 @@ pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
     if lead_axis.extent <= FEW && inner.src.unsigned_abs() <= FEW * draft.element {
         return draft.gather_tiled(Strategy::Deinterleave, lead);
     }
+    let streams = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(draft.element));
+    if draft.element == LANE && !streams {
+        return draft.across(lead);
+    }
     draft.transpose(lead, context, total)
 }
 
@@ -190,6 +200,10 @@ impl Draft<'_> {
     /// elements lie close together on both sides.
     fn take_cell(&mut self) -> Option<Axis> {
         let (mut bytes, mut reach, mut taken) = (self.element, self.element, 0);
+        // A byte permute has nothing to give where an element is a lane.
+        if self.element == LANE {
+            return None;
+        }
         // The outermost axis is left for the columns.
         for axis in self.axes.iter().skip(1).rev() {
             if axis.dst != bytes as isize || bytes.saturating_mul(axis.extent) > CELL_BYTES {
@@ -253,7 +267,9 @@ impl Draft<'_> {
         let mut columns = Group::axis(columns);
         columns.cut(ROW_BYTES / unit, LINE);
         let row_bytes = columns.full() * unit;
-        let want = (self.row_tile / row_bytes).clamp(1, 256);
+        // Gathered rows that stay in the caches need no short tiles.
+        let tile = if strategy == Strategy::Gather && !self.streaming { 4 } else { 1 } * self.row_tile;
+        let want = (tile / row_bytes).clamp(1, 256);
         let mut rows = Group::one();
         while rows.extent() < want && columns.full() == columns.extent() {
             let Some(axis) = self.axes.pop() else { break };
@@ -318,6 +334,29 @@ impl Draft<'_> {
             rows.cut(want, 1);
         }
         self.finish_gather(strategy, rows, columns)
+    }
+
+    /// Elements as wide as a lane, row after row of the destination: there is nothing to be turned inside of a
+    /// register, and a row of a table costs less than a tile.
+    fn across(&mut self, lead: usize) -> Piece {
+        let lead = self.axes.remove(lead);
+        let Some(inner) = self.axes.pop() else {
+            unreachable!("the leading source axis is not the innermost destination axis")
+        };
+        let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
+        // The source lines that a row touches must still be at hand when the row beside it comes.
+        if crowded(inner.src, inner.extent) {
+            columns.cut(8, 1);
+        } else if inner.extent > ACROSS_COLUMNS {
+            columns.cut(ACROSS_COLUMNS, LINE / LANE);
+        }
+        while rows.extent() < MAX_STEPS && columns.full() == columns.extent() {
+            let Some(axis) = self.axes.pop() else { break };
+            rows.push(axis);
+        }
+        rows.cut(MAX_STEPS, 1);
+        self.streaming = false;
+        self.finish(Strategy::GatherTiled, rows, columns, false)
     }
 
     /// [`Draft::gather_tiled`], once the tile is chosen.

@@ -158,6 +158,18 @@ impl<M: Machine> Level for Replay<M> {
         }
     }
 
+    unsafe fn gather_line<const E: usize>(dst: *mut u8, src: *const u8, stride: isize) {
+        for j in 0..64 / E {
+            read(src.wrapping_offset(j as isize * stride), E);
+            if !M::WIDE {
+                write(dst.wrapping_add(j * E), E);
+            }
+        }
+        if M::WIDE {
+            write(dst, 64);
+        }
+    }
+
     unsafe fn interleave<const E: usize>(
         recipe: &Recipe<M>,
         dst: *mut u8,

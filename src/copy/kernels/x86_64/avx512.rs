@@ -8,6 +8,7 @@ use super::super::{Isa, LevelEntry, tile};
 use super::recipe::Recipe;
 use super::slide::low;
 use super::{odd, rows, slide, weave};
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 pub(in super::super) const ENTRY: LevelEntry = LevelEntry {
@@ -127,6 +128,28 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn element<const E: usize>(dst: *mut u8, src: *const u8, size: usize) {
+        // The compiler would make gather instructions of loops over these, which take longer than as many loads:
+        // it must not know that what is stored is what was loaded.
+        // SAFETY: the caller vouches for `E` bytes on both sides; the empty instruction touches nothing.
+        unsafe {
+            match E {
+                4 => {
+                    let mut v = src.cast::<u32>().read_unaligned();
+                    asm!("/* {v:e} */", v = inout(reg) v, options(pure, nomem, nostack, preserves_flags));
+                    dst.cast::<u32>().write_unaligned(v);
+                }
+                8 => {
+                    let mut v = src.cast::<u64>().read_unaligned();
+                    asm!("/* {v:r} */", v = inout(reg) v, options(pure, nomem, nostack, preserves_flags));
+                    dst.cast::<u64>().write_unaligned(v);
+                }
+                _ => level::element::<E>(dst, src, size),
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn line(dst: *mut u8, src: *const u8) {
         // SAFETY: 64 bytes on both sides, `dst` aligned.
         unsafe { _mm512_stream_si512(dst.cast(), _mm512_loadu_si512(src.cast())) }
@@ -200,6 +223,25 @@ impl Level for Avx512 {
                 Recipe::Gather(gather) => rows::gather(gather, dst, src, n, stride, size, way),
                 _ => level::gather::<Self, E>(dst, src, n, stride, size),
             }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn gather_line<const E: usize>(dst: *mut u8, src: *const u8, stride: isize) {
+        let at = |j: isize| src.wrapping_offset(j * stride);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if E == 16 {
+                return __m512i::lanes(|lane| at(lane as isize)).store(dst);
+            }
+            let pair = |j: isize| {
+                let low = _mm_load_sd(at(j).cast());
+                _mm_castpd_si128(_mm_loadh_pd(low, at(j + 1).cast()))
+            };
+            let v = _mm512_castsi128_si512(pair(0));
+            let v = _mm512_inserti32x4::<1>(v, pair(2));
+            let v = _mm512_inserti32x4::<2>(v, pair(4));
+            _mm512_inserti32x4::<3>(v, pair(6)).store(dst);
         }
     }
 
