@@ -220,8 +220,7 @@ pub(super) unsafe fn gather_down<L: Level, const E: usize>(t: &Tile<'_>, size: u
     }
 }
 
-/// Rows of wide elements that lie apart, row by row, a whole line at a time where the level can. A row that is read
-/// backwards is taken from its end, so that the source is read upwards, as the hardware expects.
+/// Rows of elements of 8 or 16 bytes that lie apart, row by row.
 ///
 /// # Safety
 /// As [`super::tile::run`] for a tile of kind gather.
@@ -230,66 +229,7 @@ pub(super) unsafe fn gather_across<L: Level, const E: usize>(t: &Tile<'_>) {
     for a in t.a {
         let a = L::look(a);
         // SAFETY: a row of the tile.
-        unsafe {
-            let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));
-            if t.b_src < 0 {
-                back::<L, E>(dst, src, t.nb, t.b_src)
-            } else {
-                up::<L, E>(dst, src, t.nb, t.b_src)
-            }
-        }
-    }
-}
-
-/// A row of [`gather_across`] that is read upwards.
-///
-/// # Safety
-/// As [`Level::gather`].
-#[inline(always)]
-unsafe fn up<L: Level, const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
-    let each = 64 / E;
-    // Short rows are not worth the way to the next line.
-    let head =
-        if n >= 2 * each && dst.addr().is_multiple_of(E) { (64 - dst.addr() % 64) % 64 / E } else { 0 };
-    let (mut from, mut to) = (src, dst);
-    // SAFETY: `n` elements on both sides.
-    unsafe {
-        for _ in 0..head {
-            L::element::<E>(to, from, E);
-            (from, to) = (from.wrapping_offset(stride), to.wrapping_add(E));
-        }
-        for _ in 0..(n - head) / each {
-            L::gather_line::<E>(to, from, stride);
-            (from, to) = (from.wrapping_offset(each as isize * stride), to.wrapping_add(64));
-        }
-        for _ in 0..(n - head) % each {
-            L::element::<E>(to, from, E);
-            (from, to) = (from.wrapping_offset(stride), to.wrapping_add(E));
-        }
-    }
-}
-
-/// A row of [`gather_across`] that is read backwards.
-///
-/// # Safety
-/// As [`Level::gather`].
-#[inline(always)]
-unsafe fn back<L: Level, const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
-    let mut from = src.wrapping_offset((n as isize - 1) * stride);
-    let mut to = dst.wrapping_add((n - 1) * E);
-    // SAFETY: `n` elements on both sides.
-    unsafe {
-        for _ in 0..n / 4 {
-            L::element::<E>(to, from, E);
-            L::element::<E>(to.sub(E), from.offset(-stride), E);
-            L::element::<E>(to.sub(2 * E), from.offset(-2 * stride), E);
-            L::element::<E>(to.sub(3 * E), from.offset(-3 * stride), E);
-            (from, to) = (from.wrapping_offset(-4 * stride), to.wrapping_sub(4 * E));
-        }
-        for _ in 0..n % 4 {
-            L::element::<E>(to, from, E);
-            (from, to) = (from.wrapping_offset(-stride), to.wrapping_sub(E));
-        }
+        unsafe { L::gather_row::<E>(t.dst.offset(a.dst), t.src.offset(a.src), t.nb, t.b_src) }
     }
 }
 
@@ -509,16 +449,14 @@ pub(super) trait Level: Sized {
         unsafe { gather::<Self, E>(dst, src, n, stride, size) }
     }
 
-    /// Reads as many elements of 8 or 16 bytes as make 64 bytes, `stride` bytes apart, and writes them side by side.
+    /// [`Level::gather`] of elements of 8 or 16 bytes that is called once a row, and no recipe.
     ///
     /// # Safety
-    /// As [`Level::gather`] of so many.
+    /// As there.
     #[inline(always)]
-    unsafe fn gather_line<const E: usize>(dst: *mut u8, src: *const u8, stride: isize) {
-        for j in 0..64 / E {
-            // SAFETY: the caller's promise.
-            unsafe { Self::element::<E>(dst.add(j * E), src.offset(j as isize * stride), E) }
-        }
+    unsafe fn gather_row<const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
+        // SAFETY: the caller's promise.
+        unsafe { gather_asking::<Self, E, 0>(dst, src, n, stride, E) }
     }
 
     /// Writes `n` groups of `channels` elements; element `c` of group `j` comes from

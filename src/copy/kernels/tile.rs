@@ -255,7 +255,17 @@ fn down(t: &Tile<'_>) -> bool {
         4.. if t.b_src.unsigned_abs() >= 32 => 8,
         _ => 16,
     };
-    t.nb < short || t.element != 16 && first.src.abs_diff(second.src) < t.b_src.unsigned_abs()
+    let close = first.src.abs_diff(second.src) < t.b_src.unsigned_abs();
+    t.nb < short || close && !(matches!(t.element, 8 | 16) && stays(t))
+}
+
+/// Whether the source lines of a row are still in the first-level cache when the row after it comes: no more than
+/// eight fall into one of its sets.
+#[inline(always)]
+fn stays(t: &Tile<'_>) -> bool {
+    let pitch = t.b_src.unsigned_abs();
+    let sets = if pitch < 64 { 64 } else { 64 >> (pitch / 64).trailing_zeros().min(6) };
+    t.nb <= 8 * sets
 }
 
 /// For rows that may bypass the caches: where the row after this one (roughly) is read.

@@ -28,8 +28,9 @@ const DOWN_BYTES: usize = 16 << 10;
 /// Elements as wide as a lane of a vector register are moved by a load and a store each.
 const LANE: usize = 16;
 
-/// Columns of such elements in one tile: a source line of each fits the first-level cache.
-const ACROSS_COLUMNS: usize = 128;
+/// Source lines that a row of such elements touches in one tile hold so many bytes: several of those stay in the
+/// first-level cache.
+const ACROSS_BYTES: usize = 16 << 10;
 
 /// What a choice depends on beside the axes.
 pub(super) struct Context<'t> {
@@ -184,7 +185,7 @@ pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
     }
     let streams = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(draft.element));
     if draft.element == LANE && !streams {
-        return draft.across(lead);
+        return draft.gather_tiled(Strategy::GatherTiled, lead);
     }
     draft.transpose(lead, context, total)
 }
@@ -322,6 +323,9 @@ impl Draft<'_> {
                 rows.cut(lines, 1);
                 return self.finish_gather(strategy, rows, columns);
             }
+            if matches!(self.element, 8 | LANE) && !self.streaming {
+                return self.gather_across(strategy, rows, columns);
+            }
             columns.cut((1024 / self.element).max(16), LINE);
             // Short rows are worth a tile's call only when they are many; of long ones, as many as use up the
             // source lines that a row touches.
@@ -336,27 +340,23 @@ impl Draft<'_> {
         self.finish_gather(strategy, rows, columns)
     }
 
-    /// Elements as wide as a lane, row after row of the destination: there is nothing to be turned inside of a
-    /// register, and a row of a table costs less than a tile.
-    fn across(&mut self, lead: usize) -> Piece {
-        let lead = self.axes.remove(lead);
-        let Some(inner) = self.axes.pop() else {
-            unreachable!("the leading source axis is not the innermost destination axis")
-        };
-        let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
-        // The source lines that a row touches must still be at hand when the row beside it comes.
+    /// [`Draft::gather_tiled`] for wide elements, which are taken row after row: a row of a table costs less than a
+    /// tile. The source lines that a row touches must still be at hand when the row beside it comes.
+    fn gather_across(&mut self, strategy: Strategy, mut rows: Group, mut columns: Group) -> Piece {
+        let inner = columns.axes()[0];
         if crowded(inner.src, inner.extent) {
             columns.cut(8, 1);
-        } else if inner.extent > ACROSS_COLUMNS {
-            columns.cut(ACROSS_COLUMNS, LINE / LANE);
+        } else {
+            columns
+                .cut(ACROSS_BYTES / inner.src.unsigned_abs().clamp(self.element, LINE), LINE / self.element);
         }
-        while rows.extent() < MAX_STEPS && columns.full() == columns.extent() {
+        let want = (ACROSS_BYTES * 4 / (columns.full() * self.element)).clamp(8, MAX_STEPS);
+        while rows.extent() < want && columns.full() == columns.extent() {
             let Some(axis) = self.axes.pop() else { break };
             rows.push(axis);
         }
-        rows.cut(MAX_STEPS, 1);
-        self.streaming = false;
-        self.finish(Strategy::GatherTiled, rows, columns, false)
+        rows.cut(want, 1);
+        self.finish_gather(strategy, rows, columns)
     }
 
     /// [`Draft::gather_tiled`], once the tile is chosen.
@@ -371,7 +371,12 @@ impl Draft<'_> {
     /// A dense source axis (`lead`) against the dense destination axis.
     fn transpose(&mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
         let size = self.element;
-        let tiny = |rows: usize, columns: usize| rows * columns < TINY && rows * size < 16;
+        let in_cache =
+            context.streaming != Some(true) && total < context.tuning.streaming_from_bytes.of(size);
+        let tiny = |rows: usize, columns: usize| {
+            let thin = rows * size < 16 || columns < super::square_edge(size) / 2;
+            rows * columns < TINY && thin || size == 8 && rows < 8 && in_cache
+        };
         let extents = (self.axes[lead].extent, self.axes.last().map_or(1, |inner| inner.extent));
         let before =
             tiny(extents.0, extents.1).then(|| (self.axes.clone(), self.src_offset, self.dst_offset));

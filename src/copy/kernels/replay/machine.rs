@@ -158,16 +158,12 @@ impl<M: Machine> Level for Replay<M> {
         }
     }
 
-    unsafe fn gather_line<const E: usize>(dst: *mut u8, src: *const u8, stride: isize) {
-        for j in 0..64 / E {
-            read(src.wrapping_offset(j as isize * stride), E);
-            if !M::WIDE {
-                write(dst.wrapping_add(j * E), E);
-            }
-        }
+    unsafe fn gather_row<const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
         if M::WIDE {
-            write(dst, 64);
+            return wide::row_of(dst, src, n, stride, E);
         }
+        // SAFETY: as above.
+        unsafe { level::gather::<Self, E>(dst, src, n, stride, E) }
     }
 
     unsafe fn interleave<const E: usize>(

@@ -111,6 +111,24 @@ pub(super) fn gather(dst: *mut u8, src: *const u8, n: usize, stride: isize, size
     out.finish(n % each * size);
 }
 
+/// Elements of 8 or 16 bytes.
+pub(super) fn row_of(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize) {
+    let long = size == 16 && n >= 64 && dst.addr().is_multiple_of(16);
+    let head = if long { dst.addr().wrapping_neg() % 64 / 16 } else { 0 };
+    let mut j = 0;
+    while j < n {
+        let some = match n - j {
+            _ if j < head => 1,
+            left if left >= 64 / size => 64 / size,
+            4.. if size == 8 => 4,
+            _ => 1,
+        };
+        (j..j + some).for_each(|j| read(src.wrapping_offset(j as isize * stride), size));
+        write(dst.wrapping_add(j * size), some * size);
+        j += some;
+    }
+}
+
 /// Says whether it did it.
 pub(super) fn planes(t: &Tile<'_>, size: usize) -> bool {
     let rows = t.a.len();

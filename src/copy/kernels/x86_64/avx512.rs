@@ -7,7 +7,7 @@ use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
 use super::recipe::Recipe;
 use super::slide::low;
-use super::{odd, rows, slide, weave};
+use super::{lanes, odd, rows, slide, weave};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -227,21 +227,14 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn gather_line<const E: usize>(dst: *mut u8, src: *const u8, stride: isize) {
-        let at = |j: isize| src.wrapping_offset(j * stride);
+    unsafe fn gather_row<const E: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
         // SAFETY: the caller's promise.
         unsafe {
             if E == 16 {
-                return __m512i::lanes(|lane| at(lane as isize)).store(dst);
+                lanes::row_of_16(dst, src, n, stride);
+            } else {
+                lanes::row_of_8(dst, src, n, stride);
             }
-            let pair = |j: isize| {
-                let low = _mm_load_sd(at(j).cast());
-                _mm_castpd_si128(_mm_loadh_pd(low, at(j + 1).cast()))
-            };
-            let v = _mm512_castsi128_si512(pair(0));
-            let v = _mm512_inserti32x4::<1>(v, pair(2));
-            let v = _mm512_inserti32x4::<2>(v, pair(4));
-            _mm512_inserti32x4::<3>(v, pair(6)).store(dst);
         }
     }
 

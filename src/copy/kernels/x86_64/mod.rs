@@ -2,6 +2,7 @@
 
 pub(super) mod avx2;
 pub(super) mod avx512;
+mod lanes;
 mod odd;
 mod pick;
 mod recipe;
