@@ -311,6 +311,27 @@ fn cells_of_close_elements() {
     }
 }
 
+/// Rows of wide elements of every short length, forwards and backwards, near and far, on lines and off.
+#[test]
+fn rows_of_wide_elements_that_lie_apart() {
+    let mut bench = Bench::new(1 << 20).unwrap();
+    for size in [8, 16] {
+        for columns in (1..=40).chain([63, 64, 67, 130]) {
+            for step in [2, -2, 5, -7, 32] {
+                for rows in [1, 3] {
+                    let (shape, pitch) = (vec![rows, columns], columns as isize * 40 + 1);
+                    let dst = row_major(&shape);
+                    for place in [(BACK, BACK), (FRONT, Place::Front(size)), (Place::Back(1), Place::Back(3))]
+                    {
+                        let (shape, src, dst) = (shape.clone(), vec![pitch, step], dst.clone());
+                        check(&mut bench, &Case { shape, src, dst, size, place });
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Padded views at every level, past the caches and not, whole or in parts, at any alignment.
 #[test]
 fn padded_rows_at_every_level() {

@@ -1,6 +1,8 @@
 //! From the fused form to a piece: which strategy, which axes make the tile, how large it is, how the
 //! loops around it are ordered.
 
+mod gather;
+
 use super::{Group, Loop, Loops, Over, Piece, Strategy};
 use crate::copy::kernels::{CELL_BYTES, CELL_REACH, MAX_STEPS, STAGING_BYTES};
 use crate::copy::tuning::Tuning;
@@ -21,16 +23,8 @@ const FEW: usize = 4;
 /// part of a register; a quarter of that where they are filled.
 const TINY: usize = 256;
 
-/// A tile of short gathered rows holds so many elements, and so many bytes.
-const DOWN_ELEMENTS: usize = 4096;
-const DOWN_BYTES: usize = 16 << 10;
-
 /// Elements as wide as a lane of a vector register are moved by a load and a store each.
 const LANE: usize = 16;
-
-/// Source lines that a row of such elements touches in one tile hold so many bytes: several of those stay in the
-/// first-level cache.
-const ACROSS_BYTES: usize = 16 << 10;
 
 /// What a choice depends on beside the axes.
 pub(super) struct Context<'t> {
@@ -298,76 +292,6 @@ impl Draft<'_> {
         }
     }
 
-    /// Rows along the innermost destination axis, in tiles with the axis whose source steps are
-    /// smaller, so that a source line serves several rows while it is in the first-level cache.
-    fn gather_tiled(&mut self, strategy: Strategy, lead: usize) -> Piece {
-        let lead = self.axes.remove(lead);
-        let Some(inner) = self.axes.pop() else {
-            unreachable!("the leading source axis is not the innermost destination axis")
-        };
-        let (mut rows, mut columns) = (Group::axis(lead), Group::axis(inner));
-        let bytes = inner.extent * self.element;
-        if strategy == Strategy::Deinterleave && bytes >= 2 * LINE && inner.extent * lead.extent >= TINY / 4 {
-            columns.cut(4096 / self.element, LINE);
-        } else {
-            // Rows that follow each other in the destination are written one after the other, and the source lines
-            // that they touch are still at hand when the tile beside them comes.
-            let lines = DOWN_BYTES * 2 / LINE / columns.extent();
-            if let Some(&next) = self.axes.last()
-                && next.dst.unsigned_abs() < lead.dst.unsigned_abs()
-                && next.extent.min(lines) >= 32
-            {
-                self.axes.pop();
-                self.axes.push(lead);
-                rows = Group::axis(next);
-                rows.cut(lines, 1);
-                return self.finish_gather(strategy, rows, columns);
-            }
-            if matches!(self.element, 8 | LANE) && !self.streaming {
-                return self.gather_across(strategy, rows, columns);
-            }
-            columns.cut((1024 / self.element).max(16), LINE);
-            // Short rows are worth a tile's call only when they are many; of long ones, as many as use up the
-            // source lines that a row touches.
-            let few = DOWN_ELEMENTS.min(DOWN_BYTES / self.element) / columns.full();
-            let want = (256 / lead.src.unsigned_abs()).max(8).max(few).min(MAX_STEPS);
-            while rows.extent() < want && columns.full() == columns.extent() {
-                let Some(axis) = self.axes.pop() else { break };
-                rows.push(axis);
-            }
-            rows.cut(want, 1);
-        }
-        self.finish_gather(strategy, rows, columns)
-    }
-
-    /// [`Draft::gather_tiled`] for wide elements, which are taken row after row: a row of a table costs less than a
-    /// tile. The source lines that a row touches must still be at hand when the row beside it comes.
-    fn gather_across(&mut self, strategy: Strategy, mut rows: Group, mut columns: Group) -> Piece {
-        let inner = columns.axes()[0];
-        if crowded(inner.src, inner.extent) {
-            columns.cut(8, 1);
-        } else {
-            columns
-                .cut(ACROSS_BYTES / inner.src.unsigned_abs().clamp(self.element, LINE), LINE / self.element);
-        }
-        let want = (ACROSS_BYTES * 4 / (columns.full() * self.element)).clamp(8, MAX_STEPS);
-        while rows.extent() < want && columns.full() == columns.extent() {
-            let Some(axis) = self.axes.pop() else { break };
-            rows.push(axis);
-        }
-        rows.cut(want, 1);
-        self.finish_gather(strategy, rows, columns)
-    }
-
-    /// [`Draft::gather_tiled`], once the tile is chosen.
-    fn finish_gather(&mut self, strategy: Strategy, rows: Group, columns: Group) -> Piece {
-        let close = columns.axes()[0].src.unsigned_abs() <= FEW * self.element;
-        let slides = self.slides && LINE.is_multiple_of(self.element) && close;
-        self.streaming &= columns.full() * self.element >= 4 * LINE;
-        let staged = self.streaming && !slides;
-        self.finish(strategy, rows, columns, staged)
-    }
-
     /// A dense source axis (`lead`) against the dense destination axis.
     fn transpose(&mut self, lead: usize, context: &Context<'_>, total: usize) -> Piece {
         let size = self.element;
@@ -467,7 +391,7 @@ impl Draft<'_> {
                 // cache no more than eight are kept.
                 (false, _) if thin => 8 * size,
                 // Few rows are worth a tile's call when they are long.
-                (false, _) if size >= 8 => (DOWN_BYTES / rows.full()).clamp(1 << 9, 4 << 10),
+                (false, _) if size >= 8 => (gather::DOWN_BYTES / rows.full()).clamp(1 << 9, 4 << 10),
                 (false, _) => 1 << 10,
             };
             columns.cut(fit(along).clamp(edge, MAX_STEPS), edge);
