@@ -122,7 +122,7 @@ const UNSAFE_ROOMS: &[(&str, &str)] = &[
     ("copy/replay", "the same over pointers to nothing, and its test over pages that fault"),
     ("copy/parallel.rs", "hands disjoint parts of one destination to threads"),
     ("copy/entry.rs", "turns checked layouts into pointers"),
-    ("copy/map.rs", "the same for copies that change the elements on their way"),
+    ("copy/map", "the same for copies that change the elements on their way"),
     ("copy/cover.rs", "calls the engine between guard pages"),
     ("tensor.rs", "memory that nobody has written yet"),
     ("interop.rs", "an array of `ndarray` that nobody has written yet"),

@@ -6,26 +6,18 @@
 //! past the caches from a second small buffer. So source and destination each cross the memory bus once,
 //! where copy-then-convert has the intermediate cross it twice more.
 
-use super::kernels::{self, Isa, map as ops, map::RunOp};
-use super::nest::{self, Buffers};
+mod ahead;
+mod job;
+mod tiles;
+
+use super::kernels::{Isa, map as ops, map::RunOp};
 use super::options::CopyOptions;
-use super::plan::Plan;
-use super::tuning::Tuning;
-use crate::layout::fuse::{Axis, Fused, fuse_raw};
 use crate::layout::{Layout, Region};
 use crate::view::{Element, View, ViewMut};
 use crate::{Error, Index};
-use smallvec::SmallVec;
-use std::mem::MaybeUninit;
+use job::{Elements, Job};
 use std::ops::{ControlFlow, Range};
-
-/// Bytes of gathered source elements, and of changed elements on their way past the caches.
-const GATHER_BYTES: usize = 64 << 10;
-const CHANGED_BYTES: usize = 4 << 10;
-/// Rows of the destination shorter than this do not go past the caches.
-const SHORTEST_STREAMED: usize = 256;
-
-type Extents = SmallVec<[usize; 6]>;
+use tiles::Extents;
 
 /// Writes `f` of each source element to the destination: mapping the materialized view, padding included,
 /// in one pass.
@@ -143,8 +135,14 @@ fn run<S: Element, D: Element, O: RunOp<S, D>>(
     };
     let to = dst.layout().clone();
     let pointers = Pointers { src: src.data().as_ptr(), dst: dst.data_mut().as_mut_ptr() };
+    let elements = Elements {
+        src_size: size_of::<S>(),
+        dst_size: size_of::<D>(),
+        reads_dst: O::READS_DST,
+        address: pointers.dst.addr(),
+    };
     let Some(mask) = src.layout().mask() else {
-        let job = Job::new(src.layout(), &to, isa, options, size_of::<S>(), size_of::<D>(), O::READS_DST)?;
+        let job = Job::new(src.layout(), &to, isa, options, &elements)?;
         // SAFETY: a `View` reaches only its slice (L2), a `ViewMut` its own and nothing twice (L5), and the
         // two slices do not overlap, for one is borrowed mutably.
         return unsafe { job.run(pointers, op) };
@@ -154,7 +152,7 @@ fn run<S: Element, D: Element, O: RunOp<S, D>>(
     let _ = mask.regions(src.shape(), &mut |ranges, region| {
         let part = |src: Result<Layout, Error>, data| -> Result<(), Error> {
             let (from, to) = (src?, part_of(&to, ranges)?);
-            let job = Job::new(&from, &to, isa, options, size_of::<S>(), size_of::<D>(), O::READS_DST)?;
+            let job = Job::new(&from, &to, isa, options, &elements)?;
             // SAFETY: as above; the parts are boxes of the two layouts, the fill a single element.
             unsafe { job.run(Pointers { src: data, ..pointers }, op) }
         };
@@ -197,262 +195,6 @@ impl<S, D> Copy for Pointers<S, D> {}
 // source is only read.
 unsafe impl<S: Sync, D: Send> Sync for Pointers<S, D> {}
 
-/// One box to be mapped: axes in elements, outermost in the destination first, cut into tiles.
-struct Job {
-    axes: SmallVec<[Axis; 6]>,
-    tile: Extents,
-    src_offset: isize,
-    dst_offset: isize,
-    /// The innermost axis is dense in the source too (or has one step): no gathering.
-    direct: bool,
-    streaming: bool,
-    threads: usize,
-    isa: Isa,
-    tuning: Tuning,
-}
-
-impl Job {
-    fn new(
-        src: &Layout,
-        dst: &Layout,
-        isa: Isa,
-        options: &CopyOptions,
-        src_size: usize,
-        dst_size: usize,
-        reads_dst: bool,
-    ) -> Result<Self, Error> {
-        let tuning = options.tuning.as_deref().copied().unwrap_or_else(|| *Tuning::machine());
-        // Strides in elements: sizes differ on the two sides.
-        let mut fused = Fused::default();
-        let (from, to) = ((src.strides(), src.offset()), (dst.strides(), dst.offset()));
-        fuse_raw(&mut fused, dst.shape(), from, to, 1)?;
-        let Fused { mut axes, element, src_offset, dst_offset, elements } = fused;
-        if elements > 0 && (element > 1 || axes.is_empty()) {
-            axes.push(Axis { extent: element, src: 1, dst: 1 });
-        }
-        if elements == 0 {
-            axes.clear();
-            axes.push(Axis { extent: 0, src: 1, dst: 1 });
-        }
-        let count = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.extent));
-        let bytes = count.and_then(|n| n.checked_mul(src_size + dst_size));
-        let bytes = bytes.ok_or(Error::Overflow { what: "the size of the copy" })?;
-        let direct = axes.last().is_some_and(|axis| axis.src == 1);
-        let per_tile = (GATHER_BYTES / src_size.max(1)).clamp(1, 1 << 14);
-        let tile = tile_extents(&axes, per_tile, 256 / src_size.clamp(1, 256));
-        let large = bytes >= tuning.streaming_from_bytes.of(dst_size);
-        let streaming = !reads_dst && dst_size > 0 && options.streaming.unwrap_or(large);
-        let threads = match options.threads {
-            _ if bytes < tuning.parallel_from_bytes.value => 1,
-            Some(n) => n,
-            None => super::parallel::default_threads(),
-        };
-        Ok(Self { axes, tile, src_offset, dst_offset, direct, streaming, threads, isa, tuning })
-    }
-
-    /// # Safety
-    /// The layouts that the job was made of reach only readable source and writable destination elements,
-    /// none of the latter twice, and the two sides do not overlap.
-    unsafe fn run<S: Element, D: Element, O: RunOp<S, D>>(
-        &self,
-        pointers: Pointers<S, D>,
-        op: &O,
-    ) -> Result<(), Error> {
-        if self.axes.iter().any(|axis| axis.extent == 0) || size_of::<D>() == 0 {
-            return Ok(());
-        }
-        let counts: Extents =
-            self.axes.iter().zip(&self.tile).map(|(axis, &t)| axis.extent.div_ceil(t)).collect();
-        let plans = if self.direct { Vec::new() } else { self.plans(size_of::<S>())? };
-        let tiles: usize = counts.iter().product();
-        let pointers = &pointers;
-        super::parallel::share(self.threads, tiles, 1, |range| {
-            let mut buffers = Box::<Staging>::new_uninit();
-            let mut changed = Changed([0; CHANGED_BYTES]);
-            for number in range {
-                let tile = self.locate(number, &counts);
-                // SAFETY: the caller's promise; each tile is visited by one thread.
-                unsafe { self.one(pointers, &tile, &plans, op, &mut buffers, &mut changed) };
-            }
-            if self.streaming {
-                (kernels::entry(self.isa).fence)();
-            }
-        });
-        Ok(())
-    }
-
-    /// How to gather each shape of tile: whole ones and those at the far edges.
-    fn plans(&self, size: usize) -> Result<Vec<(Extents, Plan)>, Error> {
-        let mut shapes: Vec<Extents> = vec![Extents::new()];
-        for (axis, &t) in self.axes.iter().zip(&self.tile) {
-            let edge = axis.extent % t;
-            let mut longer = Vec::with_capacity(shapes.len() * 2);
-            for shape in shapes {
-                for extent in [t, edge] {
-                    if extent > 0 && (extent == t || edge > 0) && extent <= axis.extent {
-                        let mut next = shape.clone();
-                        next.push(extent);
-                        longer.push(next);
-                    }
-                }
-            }
-            shapes = longer;
-        }
-        let options = CopyOptions::default().threads(1).isa(self.isa).streaming(false).tuning(self.tuning);
-        let strides: SmallVec<[isize; 6]> = self.axes.iter().map(|axis| axis.src).collect();
-        let plan = |shape: Extents| {
-            let dense = crate::layout::row_major_strides(&shape);
-            let mut fused = Fused::default();
-            fuse_raw(&mut fused, &shape, (&strides, 0), (&dense, 0), size)?;
-            Ok((shape, Plan::of_fused(&mut fused, size, 0, &options)?))
-        };
-        shapes.into_iter().map(plan).collect()
-    }
-
-    fn locate(&self, mut number: usize, counts: &[usize]) -> TileAt {
-        let mut at = TileAt { src: self.src_offset, dst: self.dst_offset, extents: Extents::new() };
-        at.extents.resize(self.axes.len(), 0);
-        for k in (0..self.axes.len()).rev() {
-            let first = number % counts[k] * self.tile[k];
-            number /= counts[k];
-            at.src += first as isize * self.axes[k].src;
-            at.dst += first as isize * self.axes[k].dst;
-            at.extents[k] = self.tile[k].min(self.axes[k].extent - first);
-        }
-        at
-    }
-
-    /// # Safety
-    /// As [`Job::run`], for one tile.
-    unsafe fn one<S: Element, D: Element, O: RunOp<S, D>>(
-        &self,
-        pointers: &Pointers<S, D>,
-        tile: &TileAt,
-        plans: &[(Extents, Plan)],
-        op: &O,
-        gathered: &mut MaybeUninit<Staging>,
-        changed: &mut Changed,
-    ) {
-        // Source of the tile's rows: in place, or gathered in the destination's order.
-        let mut strides: SmallVec<[isize; 6]> = self.axes.iter().map(|axis| axis.src).collect();
-        // SAFETY: offsets of a tile lie inside the slice (L2).
-        let mut from = unsafe { pointers.src.offset(tile.src) };
-        if !self.direct
-            && let Some((_, plan)) = plans.iter().find(|(shape, _)| *shape == tile.extents)
-        {
-            let buffers = Buffers { src: from.cast(), dst: gathered.as_mut_ptr().cast(), fill: from.cast() };
-            // SAFETY: the plan reaches the tile's source elements, and as many in the buffer, which holds
-            // `GATHER_BYTES` and is aligned for every element type (64).
-            unsafe { nest::execute(plan, buffers) };
-            from = gathered.as_ptr().cast();
-            strides = crate::layout::row_major_strides(&tile.extents);
-        }
-        // Rows: the innermost axes that both sides walk as one.
-        let (mut row, mut outer) = (1usize, self.axes.len());
-        while outer > 0
-            && (tile.extents[outer - 1] == 1
-                || (strides[outer - 1] == row as isize && self.axes[outer - 1].dst == row as isize))
-        {
-            outer -= 1;
-            row *= tile.extents[outer];
-        }
-        let stream = self.streaming && row * size_of::<D>() >= SHORTEST_STREAMED;
-        let mut index: Extents = SmallVec::from_elem(0, outer);
-        // SAFETY: as for `from`.
-        let mut to = unsafe { pointers.dst.offset(tile.dst) };
-        loop {
-            // SAFETY: the row lies in the tile on both sides, and the levels' features are there.
-            unsafe {
-                if stream {
-                    self.streamed(op, from, to, row, changed);
-                } else {
-                    ops::run(self.isa, op, from, to, row);
-                }
-            }
-            let Some(axis) = (0..outer).rev().find(|&k| index[k] + 1 < tile.extents[k]) else { return };
-            let mut step = (strides[axis], self.axes[axis].dst);
-            index[axis] += 1;
-            for k in axis + 1..outer {
-                let back = index[k] as isize;
-                step = (step.0 - back * strides[k], step.1 - back * self.axes[k].dst);
-                index[k] = 0;
-            }
-            // SAFETY: still inside the tile; the last step out of it was taken by `return`.
-            unsafe {
-                from = from.offset(step.0);
-                to = to.offset(step.1);
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`RunOp::run`], at a level that the CPU has.
-    unsafe fn streamed<S: Element, D: Element, O: RunOp<S, D>>(
-        &self,
-        op: &O,
-        from: *const S,
-        to: *mut D,
-        row: usize,
-        changed: &mut Changed,
-    ) {
-        let level = kernels::entry(self.isa);
-        // A multiple of the line, so that after the first part each part starts on a line if elements do.
-        let per_part = (CHANGED_BYTES / size_of::<D>()).max(1);
-        let mut done = 0;
-        while done < row {
-            let line = to.wrapping_add(done).addr() % 64 / size_of::<D>();
-            let n = (row - done).min(per_part.saturating_sub(line).max(1));
-            // SAFETY: `done + n <= row`; the buffer is aligned for every element type and holds
-            // `CHANGED_BYTES`, of which n elements are written and read back.
-            unsafe {
-                ops::run(self.isa, op, from.add(done), changed.0.as_mut_ptr().cast::<D>(), n);
-                let (to, bytes) = (to.add(done).cast(), n * size_of::<D>());
-                (level.stream)(to, changed.0.as_ptr(), bytes);
-            }
-            done += n;
-        }
-    }
-}
-
-struct TileAt {
-    src: isize,
-    dst: isize,
-    extents: Extents,
-}
-
-#[repr(align(64))]
-struct Staging {
-    _bytes: [u8; GATHER_BYTES],
-}
-
-#[repr(align(64))]
-struct Changed([u8; CHANGED_BYTES]);
-
-/// Extents of a tile of at most `most` elements: first along the source's dense axes for a few lines, then
-/// along the destination's, innermost first.
-fn tile_extents(axes: &[Axis], most: usize, along_src: usize) -> Extents {
-    let mut tile: Extents = SmallVec::from_elem(1, axes.len());
-    let mut size = 1usize;
-    let mut order: SmallVec<[usize; 6]> = (0..axes.len()).filter(|&k| axes[k].src != 0).collect();
-    order.sort_by_key(|&k| axes[k].src.unsigned_abs());
-    for k in order {
-        if size >= along_src {
-            break;
-        }
-        tile[k] = axes[k].extent.min(along_src.div_ceil(size)).min(most / size).max(1);
-        size *= tile[k];
-    }
-    for k in (0..axes.len()).rev() {
-        let others = size / tile[k];
-        tile[k] = axes[k].extent.min((most / others).max(1)).max(tile[k]);
-        size = others * tile[k];
-        if tile[k] < axes[k].extent {
-            break;
-        }
-    }
-    tile
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,21 +209,30 @@ mod tests {
         let data: Vec<S> = (0..numel).map(make).collect();
         let src = View::new(&data, Layout::row_major(shape).unwrap()).unwrap().apply(expr).unwrap();
         let expected: Vec<D> = src.iter().map(f).collect();
+        let layout = Layout::row_major(src.shape()).unwrap();
+        let mut out = vec![D::zeroed(); expected.len() + 64];
         for isa in Isa::available() {
-            for threads in [1, 3] {
-                for streaming in [false, true] {
-                    let options = CopyOptions::default().threads(threads).streaming(streaming).isa(isa);
-                    let mut out = vec![D::zeroed(); expected.len() + 1];
-                    let layout = Layout::row_major(src.shape()).unwrap();
-                    // One element in, so that lines and elements do not coincide.
-                    let at = Layout::new(layout.shape(), layout.strides(), 1).unwrap();
-                    let mut dst =
-                        ViewMut::new(&mut out, if expected.is_empty() { layout } else { at }).unwrap();
+            for (threads, streaming) in [(1, false), (1, true), (3, true)] {
+                let options = CopyOptions::default().threads(threads).streaming(streaming).isa(isa);
+                for after in [0, 1, 13] {
+                    // On a line, and off.
+                    let start = if expected.is_empty() { 0 } else { on_line(&out) + after };
+                    let at = Layout::new(layout.shape(), layout.strides(), start as isize).unwrap();
+                    out.fill(D::zeroed());
+                    let mut dst = ViewMut::new(&mut out, at).unwrap();
                     map_copy_with(&src, &mut dst, f, &options).unwrap();
-                    assert_eq!(out[1..], expected[..], "{shape:?} {expr} {isa} {threads} {streaming}");
+                    let (before, rest) = out.split_at(start);
+                    let (got, behind) = rest.split_at(expected.len());
+                    assert!(got == expected, "{shape:?} {expr} {isa} {threads} {streaming} {after}");
+                    assert!(before.iter().chain(behind).all(|d| *d == D::zeroed()), "{shape:?} {expr} {isa}");
                 }
             }
         }
+    }
+
+    /// The first element, roughly, that starts a line.
+    fn on_line<T>(of: &[T]) -> usize {
+        of.as_ptr().addr().wrapping_neg() % 64 / size_of::<T>().max(1)
     }
 
     #[test]
@@ -506,6 +257,17 @@ mod tests {
             check(&[40, 70, 3], expr, |k| [k as u8, 1, 2], |x| [x[2], x[0]]);
             check(&[40, 70, 3], expr, |k| k as u32, u32::swap_bytes);
         }
+        // Sides off lines, tiles in several orders, slices and ends of every kind.
+        for expr in [".T", "[::-1].T", "[:, ::-1].T", "[:, ::-1]", "[:, ::2].T", ""] {
+            check(&[257, 1011], expr, |k| k as u8, f32::from);
+            check(&[1024, 192], expr, |k| k as f32, |x| x as u16);
+            check(&[191, 1025], expr, |k| k as u16, |x| [x as u8, 1, 2]);
+        }
+        for expr in [".permute(2, 0, 1)", ".permute(0, 2, 1)", ".permute(2, 1, 0)", ".permute(1, 0, 2)"] {
+            check(&[9, 130, 70], expr, |k| k as u16, u64::from);
+            check(&[4, 3, 9001], expr, |k| k as u32, |x| x as u8);
+            check(&[9001, 3, 4], expr, |k| k as u8, |x| [f32::from(x), 1.0]);
+        }
         check(&[], "", |_| 7u8, u64::from);
         check(&[300, 300], ".T", |k| k as u64, |x| x as u8);
         check(&[3, 100_000], ".T", |k| k as u8, f64::from);
@@ -513,16 +275,41 @@ mod tests {
 
     #[test]
     fn updating_reads_the_destination() {
-        let x: Vec<f32> = (0..6000u16).map(f32::from).collect();
-        let src = View::new(&x, Layout::row_major(&[60, 100]).unwrap()).unwrap().t().unwrap();
-        let mut y: Vec<f32> = vec![10.0; 12000];
-        let every_second = Layout::row_major(&[100, 120]).unwrap().apply("[:, ::2]").unwrap();
-        let mut dst = ViewMut::new(&mut y, every_second).unwrap();
-        update(&src, &mut dst, |x, y| 2.0 * x + 0.5 * y).unwrap();
-        for i in 0..100 {
-            for j in 0..120 {
-                let expected = if j % 2 == 0 { 2.0 * x[j / 2 * 100 + i] + 5.0 } else { 10.0 };
-                assert_eq!(y[i * 120 + j], expected);
+        // What the caches hold, and what they do not.
+        let mut far = *crate::Tuning::machine();
+        far.l3_bytes.value = 1;
+        let tunings = [*crate::Tuning::machine(), far];
+        for (shape, expr) in [
+            ([60, 100], ".T"),
+            ([333, 1201], ".T"),
+            ([1024, 512], ".T"),
+            ([1203, 331], "[::-1].T"),
+            ([331, 1203], "[:, ::-1].T"),
+            ([331, 1203], "[:, ::-1]"),
+            ([331, 1203], ""),
+            ([20_001, 3], ".T"),
+            ([3, 20_001], ".T"),
+        ] {
+            let numel = shape.iter().product::<usize>();
+            let x: Vec<f32> = (0..numel).map(|k| k as f32).collect();
+            let src = View::new(&x, Layout::row_major(&shape).unwrap()).unwrap().apply(expr).unwrap();
+            let plain: Vec<f32> = src.iter().collect();
+            let [rows, columns] = [src.shape()[0], src.shape()[1]];
+            for tuning in &tunings {
+                for isa in Isa::available() {
+                    for (step, threads) in [(1, 1), (1, 3), (2, 1)] {
+                        let options = CopyOptions::default().isa(isa).threads(threads).tuning(*tuning);
+                        let mut y: Vec<f32> = vec![10.0; numel * step];
+                        let every = Layout::row_major(&[rows, columns * step]).unwrap();
+                        let every = every.apply(&format!("[:, ::{step}]")).unwrap();
+                        let mut dst = ViewMut::new(&mut y, every).unwrap();
+                        update_with(&src, &mut dst, |x, y| 2.0 * x + 0.5 * y, &options).unwrap();
+                        for (k, &y) in y.iter().enumerate() {
+                            let expected = if k % step == 0 { 2.0 * plain[k / step] + 5.0 } else { 10.0 };
+                            assert_eq!(y, expected, "{shape:?} {expr} {isa} {step} {threads} at {k}");
+                        }
+                    }
+                }
             }
         }
     }
@@ -537,14 +324,5 @@ mod tests {
         let short = View::new(&data, Layout::row_major(&[2]).unwrap()).unwrap();
         assert_eq!(map_copy(&short, &mut dst, u16::from).unwrap_err().kind(), "shape_mismatch");
         assert_eq!(out, [900, 100, 200, 900]);
-    }
-
-    #[test]
-    fn tiles_are_long_on_both_sides() {
-        let hwc_to_chw = [Axis { extent: 3, src: 1, dst: 10_000 }, Axis { extent: 10_000, src: 3, dst: 1 }];
-        assert_eq!(tile_extents(&hwc_to_chw, 16384, 256)[..], [3, 5461]);
-        let transpose = [Axis { extent: 900, src: 1, dst: 800 }, Axis { extent: 800, src: 900, dst: 1 }];
-        assert_eq!(tile_extents(&transpose, 4096, 64)[..], [64, 64]);
-        assert_eq!(tile_extents(&[Axis { extent: 1 << 30, src: 1, dst: 1 }], 4096, 64)[..], [4096]);
     }
 }

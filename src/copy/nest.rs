@@ -29,6 +29,23 @@ unsafe impl Sync for Buffers {}
 /// destination layout reaches no element twice; the two sides do not overlap; `fill` holds one
 /// element where the source is padded.
 pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
+    // SAFETY: the caller's promise.
+    unsafe { pieces::<true>(plan, buffers) }
+}
+
+/// [`execute`] of a part of a larger copy, whose caller makes streamed lines visible at its end.
+///
+/// # Safety
+/// As [`execute`].
+pub(crate) unsafe fn execute_unfenced(plan: &Plan, buffers: Buffers) {
+    // SAFETY: the caller's promise.
+    unsafe { pieces::<false>(plan, buffers) }
+}
+
+/// # Safety
+/// As [`execute`].
+#[inline(always)]
+unsafe fn pieces<const FENCED: bool>(plan: &Plan, buffers: Buffers) {
     for piece in plan.pieces() {
         let share = (plan.threads > 1).then(|| piece.shared_loop(plan.threads)).flatten();
         match share {
@@ -37,11 +54,23 @@ pub(crate) unsafe fn execute(plan: &Plan, buffers: Buffers) {
                 super::parallel::share(plan.threads, count, least, |range| {
                     // SAFETY: parts of one loop reach different destination elements (rule L5).
                     unsafe { run(plan, piece, split, range, buffers) }
+                    fence(FENCED, plan, piece);
                 });
             }
-            // SAFETY: the caller's promise.
-            None => unsafe { run(plan, piece, usize::MAX, 0..0, buffers) },
+            None => {
+                // SAFETY: the caller's promise.
+                unsafe { run(plan, piece, usize::MAX, 0..0, buffers) }
+                fence(FENCED, plan, piece);
+            }
         }
+    }
+}
+
+/// Makes what the calling thread streamed visible in order.
+#[inline(always)]
+fn fence(wanted: bool, plan: &Plan, piece: &Piece) {
+    if wanted && piece.streaming {
+        (kernels::entry(plan.isa).fence)();
     }
 }
 
@@ -95,9 +124,6 @@ unsafe fn tables<const N: usize>(
     // SAFETY: a tile reaches what the plan reaches; `entry` is a level that this CPU has, which `Plan`
     // checked; staging is there when the piece is staged.
     unsafe { tiles::<N>(plan, piece, split, range, buffers, staging, |tile| (entry.tile)(tile)) }
-    if piece.streaming {
-        (entry.fence)();
-    }
 }
 
 /// Calls `each` for every tile of a piece, with tables as [`run`] has them and staging memory at `staging`.

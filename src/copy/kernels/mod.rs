@@ -61,6 +61,12 @@ pub(crate) fn entry(isa: Isa) -> &'static LevelEntry {
     LEVELS.iter().find(|level| level.isa == isa).unwrap_or(&LEVELS[LEVELS.len() - 1])
 }
 
+/// Asks for the line at an address to be read into the caches, where the architecture can; any address may be given.
+#[inline(always)]
+pub(crate) fn ask(address: usize) {
+    level::prefetch(std::ptr::without_provenance(address));
+}
+
 /// Elements along one edge of the squares that transpose tiles are walked in: one line of them.
 pub(crate) fn square_edge(element: usize) -> usize {
     match element {
