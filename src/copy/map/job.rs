@@ -26,6 +26,9 @@ const SHORTEST_STREAMED: usize = 256;
 
 type Strides = SmallVec<[isize; 6]>;
 
+/// How to move each shape of tile or slice.
+type Plans = SmallVec<[(Extents, Plan); 1]>;
+
 /// In which order a tile is moved and changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
@@ -67,7 +70,7 @@ pub(super) struct Job {
     asks: bool,
     threads: usize,
     isa: Isa,
-    tuning: Tuning,
+    tuning: Option<Box<Tuning>>,
 }
 
 /// What a job is made for, beside its layouts.
@@ -89,7 +92,7 @@ impl Job {
         elements: &Elements,
     ) -> Result<Self, Error> {
         let &Elements { src_size, dst_size, reads_dst, address } = elements;
-        let tuning = options.tuning.as_deref().copied().unwrap_or_else(|| *Tuning::machine());
+        let tuning: &Tuning = options.tuning.as_deref().unwrap_or_else(|| Tuning::machine());
         // Strides in elements: sizes differ on the two sides.
         let mut fused = Fused::default();
         let (from, to) = ((src.strides(), src.offset()), (dst.strides(), dst.offset()));
@@ -105,29 +108,36 @@ impl Job {
         let count = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.extent));
         let bytes = count.and_then(|n| n.checked_mul(src_size + dst_size));
         let bytes = bytes.ok_or(Error::Overflow { what: "the size of the copy" })?;
-        let large = bytes >= tuning.streaming_from_bytes.of(dst_size);
+        // Destination rows that keep their distance from lines can all start on one.
+        let inner = axes.len() - 1;
+        let line = if dst_size.is_power_of_two() && dst_size <= LINE { LINE / dst_size } else { 1 };
+        let lines = line > 1 && address.is_multiple_of(dst_size) && axes[inner].dst == 1;
+        let grid = lines && axes[..inner].iter().all(|axis| axis.dst.unsigned_abs().is_multiple_of(line));
+        let in_place = axes[inner].src == 1;
+        let from = tuning.streaming_from_bytes.of(dst_size);
+        let large = match leading(&axes) {
+            // Rows that are written whole stay in the last level as long as they fit.
+            _ if in_place => {
+                bytes / (src_size + dst_size).max(1) * dst_size >= tuning.stream_rows_from_bytes.value / 4 * 3
+            }
+            Some(lead) if axes[lead].extent < MANY => bytes >= from,
+            _ if grid => bytes >= from / 4 * 3,
+            _ => bytes >= from.saturating_mul(2),
+        };
         let streaming = !reads_dst && dst_size > 0 && options.streaming.unwrap_or(large);
-        let in_place = axes.last().is_some_and(|axis| axis.src == 1);
         let asks = streaming || !in_place && bytes >= tuning.l3_bytes.value;
         let threads = match options.threads {
             _ if bytes < tuning.parallel_from_bytes.value => 1,
             Some(n) => n,
             None => super::super::parallel::default_threads(),
         };
-        // Destination rows that keep their distance from lines can all start on one.
-        let inner = axes.len() - 1;
-        let line = if dst_size.is_power_of_two() && dst_size <= LINE { LINE / dst_size } else { 1 };
-        let grid = address.is_multiple_of(dst_size.max(1))
-            && axes[inner].dst == 1
-            && axes[..inner].iter().all(|axis| axis.dst.unsigned_abs().is_multiple_of(line));
-        let (order, tile) = choose(&axes, src_size, dst_size, line, Large { asks, reads_dst, grid });
+        let (order, tile) = choose(&axes, src_size, dst_size, line, Large { asks, reads_dst, grid, lines });
         let start = (address / dst_size.max(1)).wrapping_add_signed(dst_offset) % line;
         let cut = tile[inner] < axes[inner].extent;
         let change_first = matches!(order, Order::ChangeFirst { .. });
         let skew = if change_first && grid && cut && tile[inner].is_multiple_of(line) { start } else { 0 };
-        let lines = line > 1 && address.is_multiple_of(dst_size) && axes[inner].dst == 1;
         let over = if streaming && lines && cut && !change_first { line - 1 } else { 0 };
-        let on_lines = match (grid && line > 1, start, skew) {
+        let on_lines = match (grid, start, skew) {
             (true, 0, _) if !cut || tile[inner].is_multiple_of(line) => OnLines::All,
             (true, _, 1..) => OnLines::Whole,
             _ => OnLines::None,
@@ -145,7 +155,7 @@ impl Job {
             asks,
             threads,
             isa,
-            tuning,
+            tuning: options.tuning.clone(),
         };
         job.lay_buffer(src_size, dst_size, line);
         Ok(job)
@@ -153,29 +163,28 @@ impl Job {
 
     /// The buffer's strides and size.
     fn lay_buffer(&mut self, src_size: usize, dst_size: usize, line: usize) {
-        let tile = &self.tiles.tile;
+        let mut longest = self.tiles.tile.clone();
+        if let (Some(inner), Some(axis)) = (longest.last_mut(), self.tiles.axes.last()) {
+            *inner = (*inner + self.tiles.over).min(axis.extent.max(*inner));
+        }
+        let elements: usize = longest.iter().product();
         match self.order {
             Order::InPlace => self.between = self.tiles.axes.iter().map(|axis| axis.src).collect(),
-            Order::MoveFirst => {
-                let (inner, t) = (tile.len() - 1, tile[tile.len() - 1]);
-                let longest = (t + self.tiles.over).min(self.tiles.axes[inner].extent.max(t));
-                self.buffer = tile[..inner].iter().product::<usize>() * longest * src_size;
-            }
+            Order::MoveFirst => self.buffer = elements * src_size,
             Order::ChangeFirst { lead, slice } | Order::PackFirst { lead, slice } => {
-                self.between = SmallVec::from_elem(1, tile.len());
-                // A line between runs keeps those apart whose length is a power of two.
+                self.between = SmallVec::from_elem(1, longest.len());
                 self.between[lead] = self.tiles.axes[lead].src.signum();
-                let mut step = tile[lead].next_multiple_of(line) + line;
-                for k in (0..tile.len()).rev().filter(|&k| k != lead) {
+                // A line between runs keeps those apart whose length is a power of two.
+                let mut step = longest[lead].next_multiple_of(line) + line;
+                for k in (0..longest.len()).rev().filter(|&k| k != lead) {
                     self.between[k] = step as isize;
-                    step *= tile[k];
+                    step *= longest[k];
                 }
                 if matches!(self.order, Order::ChangeFirst { .. }) {
                     self.buffer = step * dst_size;
                 } else {
                     self.gathered = (step * src_size).next_multiple_of(LINE);
-                    self.buffer =
-                        self.gathered + tile.iter().product::<usize>() / tile[lead] * slice * src_size;
+                    self.buffer = self.gathered + elements / longest[lead] * slice * src_size;
                 }
             }
         }
@@ -222,12 +231,13 @@ impl Job {
     }
 
     /// How to move each shape of tile into the buffer, or of slice out of it.
-    fn plans(&self, src_size: usize, dst_size: usize) -> Result<Vec<(Extents, Plan)>, Error> {
+    fn plans(&self, src_size: usize, dst_size: usize) -> Result<Plans, Error> {
         let source: Strides = self.tiles.axes.iter().map(|axis| axis.src).collect();
         let destination: Strides = self.tiles.axes.iter().map(|axis| axis.dst).collect();
-        let options = CopyOptions::default().threads(1).isa(self.isa).tuning(self.tuning);
+        let mut options = CopyOptions::default().threads(1).isa(self.isa);
+        options.tuning = self.tuning.clone();
         let (sliced, size, from, to, streaming) = match self.order {
-            Order::InPlace => return Ok(Vec::new()),
+            Order::InPlace => return Ok(Plans::new()),
             Order::MoveFirst => (None, src_size, &source, None, false),
             Order::ChangeFirst { lead, slice } => {
                 (Some((lead, slice)), dst_size, &self.between, Some(&destination), self.streaming)
@@ -243,6 +253,9 @@ impl Job {
             let plan = Plan::of_fused(&mut fused, size, misaligned, &options)?;
             Ok((shape, plan))
         };
+        if sliced.is_none() && self.tiles.count() == 1 {
+            return Ok(smallvec::smallvec![plan(self.tiles.locate(0).extents)?]);
+        }
         self.tiles.shapes(sliced).into_iter().map(plan).collect()
     }
 
@@ -261,6 +274,7 @@ struct Large {
     asks: bool,
     reads_dst: bool,
     grid: bool,
+    lines: bool,
 }
 
 /// The order of the two steps, and the extents of a tile.
@@ -269,7 +283,8 @@ fn choose(axes: &[Axis], src_size: usize, dst_size: usize, line: usize, large: L
     let inner = axes.len() - 1;
     let cut = |most: usize, along: usize| tile_extents(axes, most, along, line);
     // What the caches hold needs no care: long rows do it.
-    let near = || cut(fit(64 << 10, src_size).min(1 << 14), fit(256, src_size));
+    let wider = src_size.max(dst_size);
+    let near = || cut(fit(64 << 10, src_size).min(1 << 14), fit(256, wider));
     if axes[inner].src == 1 {
         let far = || cut(fit(16 << 10, src_size), fit(256, src_size));
         return (Order::InPlace, if large.asks { far() } else { near() });
@@ -288,15 +303,13 @@ fn choose(axes: &[Axis], src_size: usize, dst_size: usize, line: usize, large: L
         let others = tile.iter().product::<usize>() / tile[lead];
         (fit(bytes, size) / others).max(1).next_multiple_of(edge).min(tile[lead])
     };
-    if large.reads_dst {
-        let tile = cut(fit(128 << 10, src_size), fit(2 << 10, src_size));
-        let slice = slices(&tile, 16 << 10, src_size, (LINE / src_size.max(1)).max(1));
+    if large.reads_dst || large.lines && !large.grid {
+        let bytes = if large.reads_dst { 128 << 10 } else { 256 << 10 };
+        let tile = cut(fit(bytes, wider), fit(1 << 10, wider));
+        let slice = slices(&tile, 16 << 10, wider, (LINE / src_size.max(1)).max(1));
         return (Order::PackFirst { lead, slice }, tile);
     }
-    let wider = src_size.max(dst_size);
-    // Rows off lines are better long: each has two ends.
-    let along = if large.grid { 2 << 10 } else { 1 << 10 };
-    let tile = cut(fit(256 << 10, wider), fit(along, wider));
+    let tile = cut(fit(256 << 10, wider), fit(2 << 10, wider));
     let slice = slices(&tile, 8 << 10, dst_size, line.max(1));
     (Order::ChangeFirst { lead, slice }, tile)
 }
