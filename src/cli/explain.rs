@@ -257,6 +257,7 @@ pub(super) fn plan_json(plan: &Plan) -> Value {
                 "staged": piece.staged,
                 "slides": piece.slides,
                 "ahead_bytes": piece.ahead,
+                "squares_abreast": piece.abreast,
                 "bytes": piece.size(),
             })
         })

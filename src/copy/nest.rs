@@ -5,7 +5,7 @@
 //! (rules L2, L5), so every offset that a tile forms lies inside them.
 
 use super::kernels::{self, Border, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
-use super::plan::{At, Piece, Plan};
+use super::plan::{At, Group, Piece, Plan};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -171,6 +171,7 @@ unsafe fn tiles<const N: usize>(
         Kind::Shuffle => fill(&mut columns, &piece.cell),
         _ => &[],
     };
+    let pitch = if kind == Kind::Transpose { pitch(piece) } else { None };
     let border = piece.borders.last().copied().unwrap_or_default();
     let src = if piece.fill { buffers.fill } else { buffers.src };
     let mut visit = |at: At| {
@@ -182,6 +183,8 @@ unsafe fn tiles<const N: usize>(
             dst,
             a: &rows[..at.rows],
             b: if kind == Kind::Shuffle { columns } else { &columns[..at.columns.min(columns.len())] },
+            pitch,
+            abreast: piece.abreast,
             nb: at.columns,
             b_src: piece.columns.axes().first().map_or(0, |axis| axis.src),
             element: piece.element,
@@ -201,8 +204,20 @@ unsafe fn tiles<const N: usize>(
     piece.walk_part(split, range, &mut visit);
 }
 
+/// How far apart the columns of each square of a transpose are read and its rows written, where squares do not
+/// reach across axes.
+fn pitch(piece: &Piece) -> Option<Step> {
+    let edge = kernels::square_edge(piece.element);
+    let inner = |group: &Group| match group.axes() {
+        [axis] => Some(*axis),
+        [axis, ..] if axis.extent.is_multiple_of(edge) => Some(*axis),
+        _ => None,
+    };
+    Some(Step { src: inner(&piece.columns)?.src, dst: inner(&piece.rows)?.dst })
+}
+
 /// Writes the steps of a group into a table.
-fn fill<'t, const N: usize>(table: &'t mut [MaybeUninit<Step>; N], group: &super::plan::Group) -> &'t [Step] {
+fn fill<'t, const N: usize>(table: &'t mut [MaybeUninit<Step>; N], group: &Group) -> &'t [Step] {
     let mut n = 0;
     if let [axis] = group.axes() {
         n = group.full();

@@ -335,6 +335,18 @@ pub(super) struct Way {
     pub(super) stream: bool,
     /// How far ahead of what is read the source is asked for, in bytes.
     pub(super) ahead: usize,
+    /// How far apart the columns of a transpose's squares are read, and their rows written, where both are even.
+    pub(super) pitch: Option<Step>,
+    /// Squares of rows that a transpose takes abreast before it moves on along its columns.
+    pub(super) abreast: usize,
+}
+
+impl Way {
+    /// A way for rows.
+    #[inline(always)]
+    pub(super) fn of_rows(stream: bool, ahead: usize) -> Self {
+        Self { stream, ahead, pitch: None, abreast: 1 }
+    }
 }
 
 /// A level's inner loops.

@@ -197,7 +197,7 @@ unsafe fn transpose_rows<L: Level, const E: usize>(t: &Tile<'_>, src: *const u8,
     assert!(end <= STAGING_BYTES);
     // SAFETY: every one of `slots` was written above.
     let offset = |i: usize| unsafe { L::look(slots[i].assume_init_ref()) } as usize;
-    let way = Way { stream: false, ahead: t.ahead };
+    let way = Way::of_rows(false, t.ahead);
     // SAFETY: staging rows do not overlap and fit; each run goes where the tile's rows go.
     unsafe {
         L::transpose::<E>(src, t.staging, rows.len(), |i| offset(i) as isize, t.b, size, way);

@@ -50,6 +50,11 @@ pub(crate) struct Tile<'t> {
     /// One step per column, for [`Kind::Transpose`] and [`Kind::Scatter`]; one per element of a cell, for
     /// [`Kind::Shuffle`].
     pub(crate) b: &'t [Step],
+    /// How far apart the columns of each square are read and its rows written, where that is the same for all
+    /// ([`Kind::Transpose`] only).
+    pub(crate) pitch: Option<Step>,
+    /// Squares of rows that are taken abreast ([`Kind::Transpose`] only, else 1).
+    pub(crate) abreast: usize,
     /// Number of columns.
     pub(crate) nb: usize,
     /// Source bytes from one column to the next, for the other kinds.
@@ -81,7 +86,7 @@ pub(crate) struct Tile<'t> {
 impl Tile<'_> {
     #[inline(always)]
     fn way(&self) -> Way {
-        Way { stream: self.stream, ahead: self.ahead }
+        Way { stream: self.stream, ahead: self.ahead, pitch: self.pitch, abreast: self.abreast }
     }
 }
 
@@ -317,7 +322,7 @@ impl<L: Level, const E: usize> Produce<L> for Gather<L, E> {
     unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
         unsafe {
-            let way = Way { stream: then.is_some(), ahead: self.2 };
+            let way = Way::of_rows(then.is_some(), self.2);
             L::gather::<E>(&self.3, dst, src, n, self.0, self.1, way)
         }
     }
@@ -331,7 +336,7 @@ impl<L: Level, const E: usize> Produce<L> for Interleave<L, E> {
     unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
         // SAFETY: the caller's promise.
         unsafe {
-            let way = Way { stream: then.is_some(), ahead: self.2 };
+            let way = Way::of_rows(then.is_some(), self.2);
             L::interleave::<E>(&self.3, dst, src, n, self.0, self.1, way)
         }
     }

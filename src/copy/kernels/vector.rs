@@ -78,6 +78,13 @@ pub(super) trait Vector: Copy {
         *entry
     }
 
+    /// The same number, of which the compiler does not know that it is the same: what it makes of it, it makes
+    /// anew instead of keeping it in memory.
+    #[inline(always)]
+    fn anew(x: isize) -> isize {
+        x
+    }
+
     /// Moves 16 bytes.
     ///
     /// # Safety

@@ -127,6 +127,7 @@ pub(super) fn piece(
         streaming,
         staged,
         slides: false,
+        abreast: 1,
         ahead: choose::ahead(Strategy::Bordered, 1, &way, context.tuning),
     })
 }

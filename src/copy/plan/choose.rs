@@ -26,6 +26,9 @@ const TINY: usize = 256;
 /// Elements as wide as a lane of a vector register are moved by a load and a store each.
 const LANE: usize = 16;
 
+/// Copies of fewer bytes find all their lines close at hand.
+const ABREAST_FROM: usize = 256 << 10;
+
 /// What a choice depends on beside the axes.
 pub(super) struct Context<'t> {
     pub(super) tuning: &'t Tuning,
@@ -43,11 +46,22 @@ pub(super) struct Context<'t> {
 /// 64 sets of at most 12 lines on the machines that matter.
 fn crowded(pitch: isize, rows: usize) -> bool {
     let mut sets = [0u8; 64];
-    (0..rows.min(64)).any(|row| {
-        let set = &mut sets[row * pitch.unsigned_abs() / LINE % 64];
+    let mut at = 0usize;
+    (0..rows).any(|_| {
+        let set = &mut sets[at / LINE % 64];
+        at = at.wrapping_add(pitch.unsigned_abs());
         *set += 1;
         *set > 12
     })
+}
+
+/// How many squares of `edge` rows of this pitch are worth taking abreast: as many as leave their lines side by side in
+/// the first-level cache, where the next square along the columns writes on.
+fn abreast(pitch: isize, rows: usize, edge: usize) -> usize {
+    // Of 8 bytes, eight squares were slower than four (figures in DESIGN 11).
+    let most = if edge == 8 { 4 } else { 8 };
+    let fit = |&n: &usize| n == 1 || n * edge <= rows && !crowded(pitch, n * edge);
+    [most, most / 2, 2].into_iter().find(fit).unwrap_or(1)
 }
 
 /// The fused form, as axes are taken out of it.
@@ -64,6 +78,8 @@ struct Draft<'t> {
     /// Staged rows slide.
     slid: bool,
     misaligned: usize,
+    /// Squares of rows that a transpose takes abreast.
+    abreast: usize,
     /// Rows of a tile are gathered until it moves so many bytes.
     row_tile: usize,
     tuning: &'t Tuning,
@@ -119,6 +135,7 @@ pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
         slides: context.slides,
         slid: false,
         misaligned: context.misaligned,
+        abreast: 1,
         row_tile: context.tuning.row_tile_bytes.of(fused.element),
         tuning: context.tuning,
     };
@@ -382,8 +399,8 @@ impl Draft<'_> {
             let run = rows.extent() * size;
             let apart = run >= 4096 || columns.axes().first().is_some_and(|a| a.src.unsigned_abs() > run);
             let thin = size >= 8
-                && columns.axes().first().is_some_and(|a| crowded(a.src, fit(1 << 10).min(a.extent)))
-                && rows.axes().first().is_some_and(|a| !crowded(a.dst, a.extent));
+                && columns.axes().first().is_some_and(|a| crowded(a.src, fit(1 << 10).min(a.extent).min(64)))
+                && rows.axes().first().is_some_and(|a| !crowded(a.dst, a.extent.min(64)));
             let along = match (self.streaming, apart && columns.extent() * size < SHORT_ROW_BYTES) {
                 (true, true) => LINE,
                 (true, false) => tuning.tile_dst_bytes.of(size).max(LINE),
@@ -395,6 +412,9 @@ impl Draft<'_> {
                 (false, _) => 1 << 10,
             };
             columns.cut(fit(along).clamp(edge, MAX_STEPS), edge);
+            if !self.streaming && context.bytes >= ABREAST_FROM {
+                self.abreast = abreast(rows.axes()[0].dst, rows.full(), edge);
+            }
             let whole = (columns.full() * size).is_multiple_of(LINE);
             if whole || !self.streaming {
                 return self.finish(Strategy::Transpose, rows, columns, false);
@@ -499,6 +519,7 @@ impl Draft<'_> {
             staged,
             slides: self.slid,
             ahead: ahead(strategy, self.element, &way, self.tuning),
+            abreast: self.abreast,
         }
     }
 }

@@ -168,6 +168,8 @@ pub struct Piece {
     pub slides: bool,
     /// How far ahead of what is read the source is asked for, in bytes; 0 where nothing is asked for.
     pub ahead: usize,
+    /// Squares of rows that a transpose takes abreast before it moves on along its columns; 1 for all else.
+    pub abreast: usize,
 }
 
 impl Piece {
@@ -390,6 +392,9 @@ impl fmt::Display for Piece {
         })?;
         if self.ahead > 0 {
             write!(f, ", read {} bytes ahead", self.ahead)?;
+        }
+        if self.abreast > 1 {
+            write!(f, ", {} squares abreast", self.abreast)?;
         }
         for l in &self.loops {
             let over = match l.over {

@@ -2,7 +2,7 @@
 //! function and under its names.
 
 use super::super::tile::{Step, Tile};
-use super::super::vector;
+use super::super::vector::{self, Vector};
 use super::log::{AccessKind, look, note, read, write};
 use super::machine::{Machine, Register};
 
@@ -110,7 +110,11 @@ fn square<M: Machine, const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Ste
     }
     // SAFETY: these registers touch nothing, and the rows' addresses lie in the tile's.
     unsafe {
-        let lines = vector::read_square::<Register<M>, E>(src, b, Some(t.ahead));
+        let lines = vector::read_square::<Register<M>, E>(
+            src,
+            |k| <Register<M> as Vector>::look(&b[k].src),
+            Some(t.ahead),
+        );
         for g in 0..4 {
             lines.group(g);
             (0..16 / E).for_each(|k| emit(t, E, i + g * (16 / E) + k, j));

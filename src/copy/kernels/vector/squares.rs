@@ -78,25 +78,71 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
             }
         }
     }
+    let abreast = way.abreast.max(1) * edge;
     while i < na {
-        let ni = edge.min(na - i);
+        let end = na.min(i + abreast);
         let mut j = 0;
         while j < whole_b {
-            // SAFETY: rows i..i + ni and columns j..j + edge lie in the tile.
-            unsafe {
-                let from = src.add(i * E);
-                let to = dst.add(j * E);
-                square::<V, E>(from, to, ni, |k| rows(i + k), &b[j..j + edge], way);
+            let columns = &b[j..j + edge];
+            for i in (i..end).step_by(edge) {
+                let ni = edge.min(end - i);
+                // SAFETY: rows i..i + ni and columns j..j + edge lie in the tile.
+                unsafe {
+                    let from = src.add(i * E);
+                    let to = dst.add(j * E);
+                    match way.pitch {
+                        Some(pitch) if V::LANES == 4 && E >= 4 && ni == edge => {
+                            let (from, to) = (from.offset(V::look(&columns[0].src)), to.offset(rows(i)));
+                            even::<V, E>(from, to, pitch, way);
+                        }
+                        _ => square::<V, E>(from, to, ni, |k| rows(i + k), columns, way),
+                    }
+                }
             }
             j += edge;
         }
         if whole_b < b.len() {
-            // SAFETY: as above, with the columns that are left.
-            unsafe {
-                fringe::<V, E>(src.add(i * E), dst.add(j * E), ni, |k| rows(i + k), &b[j..]);
+            for i in (i..end).step_by(edge) {
+                let ni = edge.min(end - i);
+                // SAFETY: as above, with the columns that are left.
+                unsafe {
+                    fringe::<V, E>(src.add(i * E), dst.add(j * E), ni, |k| rows(i + k), &b[j..]);
+                }
             }
         }
-        i += edge;
+        i = end;
+    }
+}
+
+/// A whole square whose columns and rows are evenly spaced. The addresses come from registers: a store that waits for
+/// its line holds up later loads from addresses that look like its own in their lowest 12 bits, and a table, or
+/// what the compiler keeps on the stack, is soon hit by one of so many stores.
+///
+/// # Safety
+/// As [`transpose`], for `64 / E` columns from `src` and rows from `dst` on.
+#[inline(always)]
+unsafe fn even<V: Vector, const E: usize>(src: *const u8, mut dst: *mut u8, pitch: Step, way: Way) {
+    let Step { src: across, dst: down } = pitch;
+    let across = V::anew(across);
+    // SAFETY: see `square`.
+    unsafe {
+        let stream = way.stream;
+        let lines = read_square::<V, E>(src, |k| k as isize * across, stream.then_some(way.ahead));
+        let mut g = 0;
+        while g < 4 {
+            let out = lines.group(g);
+            let mut k = 0;
+            while k < 16 / E {
+                if stream {
+                    out[k].stream(dst)
+                } else {
+                    out[k].store(dst)
+                }
+                dst = dst.wrapping_offset(V::anew(down));
+                k += 1;
+            }
+            g += 1;
+        }
     }
 }
 
@@ -200,7 +246,7 @@ unsafe fn whole<V: Vector, const E: usize>(
     // SAFETY: see `square`.
     unsafe {
         let stream = way.stream;
-        let lines = read_square::<V, E>(src, b, stream.then_some(way.ahead));
+        let lines = read_square::<V, E>(src, |k| V::look(&b[k].src), stream.then_some(way.ahead));
         let mut g = 0;
         while g < 4 {
             let out = lines.group(g);
@@ -237,28 +283,27 @@ pub(in crate::copy::kernels) struct Packed(MaybeUninit<[u8; 4096]>);
 /// Reads a whole square line by line, and asks for what lies so many bytes ahead.
 ///
 /// # Safety
-/// Every row `b` is readable for 64 bytes from `src` on.
+/// Each of `64 / E` rows is readable for 64 bytes from `src + at(row)` on.
 #[inline(always)]
 pub(in crate::copy::kernels) unsafe fn read_square<V: Vector, const E: usize>(
     src: *const u8,
-    b: &[Step],
+    at: impl Fn(usize) -> isize,
     ahead: Option<usize>,
 ) -> Lines<V, E> {
     let group = 16 / E;
-    assert!(b.len() == 64 / E);
     let far = src.wrapping_add(ahead.unwrap_or(0));
     let ahead = ahead.is_some();
     if E < 4 {
         let mut packed = Packed(MaybeUninit::uninit());
         let to = packed.0.as_mut_ptr().cast::<u8>();
-        for (k, step) in b.iter().enumerate() {
+        for k in 0..64 / E {
             // SAFETY: the caller's promise; at most 64 lines of 64 bytes.
             unsafe {
-                let from = src.offset(V::look(&step.src));
+                let step = at(k);
                 if ahead {
-                    V::prefetch(far.wrapping_offset(step.src));
+                    V::prefetch(far.wrapping_offset(step));
                 }
-                V::load(from).store(to.add(64 * k));
+                V::load(src.offset(step)).store(to.add(64 * k));
             }
         }
         return Lines::Packed(packed);
@@ -268,15 +313,15 @@ pub(in crate::copy::kernels) unsafe fn read_square<V: Vector, const E: usize>(
     while k < group {
         // SAFETY: the caller's promise.
         unsafe {
-            let at = |lane: usize| src.offset(V::look(&b[lane * group + k].src));
+            let steps = [at(k), at(group + k), at(2 * group + k), at(3 * group + k)];
             if ahead {
-                let far = |lane: usize| far.wrapping_offset(b[lane * group + k].src);
-                V::prefetch(far(0));
-                V::prefetch(far(1));
-                V::prefetch(far(2));
-                V::prefetch(far(3));
+                V::prefetch(far.wrapping_offset(steps[0]));
+                V::prefetch(far.wrapping_offset(steps[1]));
+                V::prefetch(far.wrapping_offset(steps[2]));
+                V::prefetch(far.wrapping_offset(steps[3]));
             }
-            let turned = V::turn([V::load(at(0)), V::load(at(1)), V::load(at(2)), V::load(at(3))]);
+            let line = |lane: usize| V::load(src.offset(steps[lane]));
+            let turned = V::turn([line(0), line(1), line(2), line(3)]);
             x[0][k].write(turned[0]);
             x[1][k].write(turned[1]);
             x[2][k].write(turned[2]);

@@ -41,6 +41,15 @@ impl Vector for __m512i {
     const LANES: usize = 4;
 
     #[inline(always)]
+    fn anew(mut x: isize) -> isize {
+        // SAFETY: no instruction, and a register that stays as it is.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack, preserves_flags));
+        }
+        x
+    }
+
+    #[inline(always)]
     unsafe fn lanes(at: impl Fn(usize) -> *const u8) -> Self {
         // SAFETY: 16 readable bytes each.
         unsafe {

@@ -247,7 +247,7 @@ unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
         if n < edge {
             return partial::<E>(t, i, j, b, n);
         }
-        let lines = vector::read_square::<__m512i, E>(src, b, Some(t.ahead));
+        let lines = vector::read_square::<__m512i, E>(src, |k| b[k].src, Some(t.ahead));
         let mut g = 0;
         while g < 4 {
             let out = lines.group(g);
