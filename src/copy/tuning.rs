@@ -6,7 +6,7 @@
 //! * Streaming stores cost the destination its place in the caches and save reading it before it is
 //!   written. They pay as soon as source and destination together exceed what a core holds for itself:
 //!   `1.5 * l2`, at least 1 MiB, where the last level is shared with strangers. Where it is the machine's
-//!   own they pay from a quarter of `l3` on for transposes (from half of it for elements of 1 and 2 bytes), and
+//!   own they pay from half of `l3` on for transposes (9/16 of it for elements of 4 and 8 bytes), and
 //!   from `l3` on for rows.
 //! * A direct transpose tile walks along `tile_src` bytes of each source row, a page, so that the
 //!   hardware prefetcher runs and each row costs one TLB entry, and writes `tile_dst` bytes of each
@@ -196,7 +196,7 @@ impl Tuning {
             l3_bytes: from(l3, l3.bytes),
             streaming_from_bytes: BySize::made(|s| match own_l3 {
                 // Narrow elements write single lines far apart, which memory likes least.
-                true => from(l3, l3.bytes / if s <= 2 { 2 } else { 4 }),
+                true => from(l3, if matches!(s, 4 | 8) { l3.bytes / 16 * 9 } else { l3.bytes / 2 }),
                 false => from(l2, (l2.bytes.saturating_add(l2.bytes / 2)).max(1 << 20)),
             }),
             stream_rows_from_bytes: match own_l3 {

@@ -42,25 +42,33 @@ pub(super) struct Context<'t> {
     pub(super) slides: bool,
 }
 
-/// Whether a line each of so many rows of this pitch do not fit side by side into the first-level cache, which has
-/// 64 sets of at most 12 lines on the machines that matter.
-fn crowded(pitch: isize, rows: usize) -> bool {
+/// Lines that a set of the first-level cache holds on the machines that matter; there are 64 sets.
+const WAYS: u8 = 12;
+
+/// Whether a line's length each of so many rows of this pitch come to more than `most` lines in a set of the first-level
+/// cache.
+fn crowded(pitch: isize, rows: usize, most: u8) -> bool {
     let mut sets = [0u8; 64];
     let mut at = 0usize;
     (0..rows).any(|_| {
-        let set = &mut sets[at / LINE % 64];
+        let mut full = |line: usize| {
+            let set = &mut sets[line % 64];
+            *set += 1;
+            *set > most
+        };
+        let (line, over) = (at / LINE, at % LINE > 0);
         at = at.wrapping_add(pitch.unsigned_abs());
-        *set += 1;
-        *set > 12
+        full(line) || over && full(line + 1)
     })
 }
 
 /// How many squares of `edge` rows of this pitch are worth taking abreast: as many as leave their lines side by side in
-/// the first-level cache, where the next square along the columns writes on.
+/// the first-level cache, where the next square along the columns writes on, and as many of the source.
 fn abreast(pitch: isize, rows: usize, edge: usize) -> usize {
     // Of 8 bytes, eight squares were slower than four (figures in DESIGN 11).
     let most = if edge == 8 { 4 } else { 8 };
-    let fit = |&n: &usize| n == 1 || n * edge <= rows && !crowded(pitch, n * edge);
+    let lines = if pitch % LINE as isize == 0 { WAYS / 3 * 2 } else { WAYS / 2 };
+    let fit = |&n: &usize| n * edge <= rows && !crowded(pitch, n * edge, lines);
     [most, most / 2, 2].into_iter().find(fit).unwrap_or(1)
 }
 
@@ -366,18 +374,21 @@ impl Draft<'_> {
         let on_lines = self.on_lines(&rows, &columns, context.misaligned);
         let mut from = tuning.streaming_from_bytes.of(size);
         let slides = self.slides && LINE.is_multiple_of(size) && columns.extent() * size >= 8 * LINE;
-        if !on_lines && slides && size > 1 {
-            let pitch = rows.axes().first().map_or(0, |axis| axis.dst);
-            // The kernel packs narrow elements where it sees such a pitch.
-            let packs = size == 2 && pitch % 1024 == 0;
-            from = if !packs && crowded(pitch, edge.min(rows.extent())) {
-                // Ordinary stores that straddle lines, all in a few sets, cost twice as much: streaming pays earlier.
-                let earlier = from / if size == 2 { 4 } else { 2 };
-                earlier.max(from.min(tuning.l2_bytes.value / 2 * 3))
-            } else {
-                // Sliding rows onto lines has its own cost.
-                from.saturating_mul(if matches!(size, 4 | 8) { 8 } else { 5 }) / 4
-            };
+        let pitch = rows.axes().first().map_or(0, |axis| axis.dst);
+        // Where two squares of rows, or one of many, fall into a few sets, ordinary stores cost twice as much: streaming
+        // pays earlier. Of wide elements not where rows are whole lines.
+        let crowds = |least: usize| crowded(pitch, least.max(edge).min(rows.extent()), WAYS);
+        // The kernel packs narrow elements where it sees such a pitch.
+        let packs = size == 2 && pitch % 1024 == 0;
+        let early = match on_lines {
+            true => size == 4 && crowds(16),
+            false => slides && size > 1 && !packs && crowds(16),
+        };
+        if early {
+            from = (from / 4).max(from.min(tuning.l2_bytes.value / 2 * 3));
+        } else if !on_lines && slides && size == 2 {
+            // Sliding rows onto lines has its own cost.
+            from = from.saturating_mul(5) / 4;
         }
         // Rows off lines stream by a detour. Short ones go through staging memory, which costs more than it gives
         // where a visit to a source row takes little with it, and where elements are narrow. Long ones slide, which
@@ -399,8 +410,11 @@ impl Draft<'_> {
             let run = rows.extent() * size;
             let apart = run >= 4096 || columns.axes().first().is_some_and(|a| a.src.unsigned_abs() > run);
             let thin = size >= 8
-                && columns.axes().first().is_some_and(|a| crowded(a.src, fit(1 << 10).min(a.extent).min(64)))
-                && rows.axes().first().is_some_and(|a| !crowded(a.dst, a.extent.min(64)));
+                && columns
+                    .axes()
+                    .first()
+                    .is_some_and(|a| crowded(a.src, fit(1 << 10).min(a.extent).min(64), WAYS))
+                && rows.axes().first().is_some_and(|a| !crowded(a.dst, a.extent.min(64), WAYS));
             let along = match (self.streaming, apart && columns.extent() * size < SHORT_ROW_BYTES) {
                 (true, true) => LINE,
                 (true, false) => tuning.tile_dst_bytes.of(size).max(LINE),

@@ -215,9 +215,18 @@ fn kept(t: &Tile<'_>, i: usize) -> *mut u8 {
 /// As [`slide`].
 #[inline(always)]
 unsafe fn emit<const E: usize>(t: &Tile<'_>, i: usize, j: usize, v: __m512i) {
+    // SAFETY: inside the tile.
+    unsafe { emit_at(t, i, j, t.dst.offset(t.a[i].dst).add(j * E), v) }
+}
+
+/// [`emit`], at the column's address.
+///
+/// # Safety
+/// As [`slide`].
+#[inline(always)]
+unsafe fn emit_at(t: &Tile<'_>, i: usize, j: usize, at: *mut u8, v: __m512i) {
     // SAFETY: the line's bytes under the mask belong to row `i`; `kept` holds a vector a row.
     unsafe {
-        let at = t.dst.offset(t.a[i].dst).add(j * E);
         let skew = at.addr() % 64;
         let line = at.wrapping_sub(skew);
         let kept = kept(t, i);
@@ -246,6 +255,27 @@ unsafe fn square<const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Step]) {
         let src = t.src.add(i * E);
         if n < edge {
             return partial::<E>(t, i, j, b, n);
+        }
+        if E >= 4
+            && let Some(pitch) = t.pitch
+        {
+            // Addresses from registers: see `vector`.
+            let across = <__m512i as Vector>::anew(pitch.src);
+            let from = src.offset(b[0].src);
+            let lines = vector::read_square::<__m512i, E>(from, |k| k as isize * across, Some(t.ahead));
+            let mut at = t.dst.offset(t.a[i].dst).add(j * E);
+            let mut g = 0;
+            while g < 4 {
+                let out = lines.group(g);
+                let mut k = 0;
+                while k < group {
+                    emit_at(t, i + g * group + k, j, at, out[k]);
+                    at = at.wrapping_offset(<__m512i as Vector>::anew(pitch.dst));
+                    k += 1;
+                }
+                g += 1;
+            }
+            return;
         }
         let lines = vector::read_square::<__m512i, E>(src, |k| b[k].src, Some(t.ahead));
         let mut g = 0;
