@@ -29,6 +29,7 @@ pub(crate) use cells::{CELL_BYTES, CELL_REACH};
 pub use guard::{Guarded, Place};
 pub use isa::Isa;
 pub(crate) use tile::{Border, Kind, MAX_STEPS, STAGING_BYTES, Step, Tile};
+pub(crate) use vector::crowds as crowds_narrow;
 
 /// The function that moves one tile.
 pub(crate) type TileFn = unsafe fn(&Tile<'_>);

@@ -12,6 +12,9 @@ mod squares;
 use super::level::{prefetch, short};
 use std::mem::MaybeUninit;
 
+pub(crate) use runs::crowds;
+#[cfg(any(target_arch = "x86_64", test, feature = "instruments"))]
+pub(super) use runs::{BURST, Leave, Runs, packs, runs};
 #[cfg(any(target_arch = "x86_64", test, feature = "instruments"))]
 pub(super) use squares::read_square;
 pub(super) use squares::transpose;

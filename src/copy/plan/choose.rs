@@ -4,7 +4,7 @@
 mod gather;
 
 use super::{Group, Loop, Loops, Over, Piece, Strategy};
-use crate::copy::kernels::{CELL_BYTES, CELL_REACH, MAX_STEPS, STAGING_BYTES};
+use crate::copy::kernels::{CELL_BYTES, CELL_REACH, MAX_STEPS, STAGING_BYTES, crowds_narrow};
 use crate::copy::tuning::Tuning;
 use crate::layout::fuse::{Axes, Axis, Fused};
 
@@ -379,14 +379,14 @@ impl Draft<'_> {
         // pays earlier. Of wide elements not where rows are whole lines.
         let crowds = |least: usize| crowded(pitch, least.max(edge).min(rows.extent()), WAYS);
         // The kernel packs narrow elements where it sees such a pitch.
-        let packs = size == 2 && pitch % 1024 == 0;
+        let packs = size == 2 && crowds_narrow(pitch);
         let early = match on_lines {
             true => size == 4 && crowds(16),
             false => slides && size > 1 && !packs && crowds(16),
         };
         if early {
             from = (from / 4).max(from.min(tuning.l2_bytes.value / 2 * 3));
-        } else if !on_lines && slides && size == 2 {
+        } else if !on_lines && slides && size <= 2 {
             // Sliding rows onto lines has its own cost.
             from = from.saturating_mul(5) / 4;
         }
@@ -426,7 +426,7 @@ impl Draft<'_> {
                 (false, _) => 1 << 10,
             };
             columns.cut(fit(along).clamp(edge, MAX_STEPS), edge);
-            if !self.streaming && context.bytes >= ABREAST_FROM {
+            if !self.streaming && size >= 4 && context.bytes >= ABREAST_FROM {
                 self.abreast = abreast(rows.axes()[0].dst, rows.full(), edge);
             }
             let whole = (columns.full() * size).is_multiple_of(LINE);

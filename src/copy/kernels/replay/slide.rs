@@ -1,10 +1,12 @@
 //! Rows that are written as whole lines wherever they start, in what they touch: `x86_64::slide`, function by
 //! function and under its names.
 
+use super::super::level::Way;
 use super::super::tile::{Step, Tile};
 use super::super::vector::{self, Vector};
 use super::log::{AccessKind, look, note, read, write};
 use super::machine::{Machine, Register};
+use std::mem::MaybeUninit;
 
 /// A row on its way to memory.
 pub(super) struct Slide {
@@ -62,15 +64,29 @@ pub(super) fn transpose<M: Machine, const E: usize>(t: &Tile<'_>, size: usize) -
 
 fn slide<M: Machine, const E: usize>(t: &Tile<'_>) {
     let edge = 64 / E;
+    let packed = vector::packs(E, t.pitch);
     let lines = match E {
-        1 => 1,
-        2 => 2,
+        1 if !packed => 1,
+        2 if !packed => 2,
         _ => 4,
     };
+    let mut memory = MaybeUninit::<vector::Runs>::uninit();
     let (na, whole) = (t.a.len(), t.nb / edge * edge);
     for from in (0..whole).step_by(lines * edge) {
         let to = whole.min(from + lines * edge);
-        for i in (0..na).step_by(edge) {
+        let mut first = 0;
+        if packed {
+            let way = Way { stream: true, ahead: t.ahead, pitch: t.pitch, abreast: 1 };
+            let (b, rows) = (&t.b[from..to], Rows { t, size: E, j: from });
+            let squares = na / edge;
+            // SAFETY: these registers touch nothing, and `memory` is as large as its type.
+            unsafe {
+                let memory = memory.as_mut_ptr();
+                vector::runs::<Register<M>, E, { vector::BURST }, 256>(t.src, squares, b, way, memory, &rows);
+            }
+            first = squares * edge;
+        }
+        for i in (first..na).step_by(edge) {
             for j in (from..to).step_by(edge) {
                 square::<M, E>(t, i, j, &t.b[j..j + edge]);
             }
@@ -78,6 +94,35 @@ fn slide<M: Machine, const E: usize>(t: &Tile<'_>) {
     }
     for i in (0..na).step_by(edge) {
         last(t, E, i, whole);
+    }
+}
+
+struct Rows<'t> {
+    t: &'t Tile<'t>,
+    size: usize,
+    j: usize,
+}
+
+impl<M: Machine> vector::Leave<Register<M>> for Rows<'_> {
+    unsafe fn line(&self, first: usize, k: usize, _: Register<M>) {
+        emit(self.t, self.size, first + k, self.j);
+    }
+
+    unsafe fn leave(&self, row: usize, from: *const u8, lines: usize) {
+        let at = self.t.dst.wrapping_offset(look(&self.t.a[row].dst)).wrapping_add(self.j * self.size);
+        let skew = at.addr() % 64;
+        for k in 0..lines {
+            read(from.wrapping_add(64 * k), 64);
+            if k == 0 && self.j > 0 {
+                read(kept(self.t, row), 64);
+            }
+            if k == 0 && self.j == 0 && skew > 0 {
+                write(at, 64 - skew);
+            } else {
+                stream(at.wrapping_sub(skew).wrapping_add(64 * k));
+            }
+        }
+        write(kept(self.t, row), 64);
     }
 }
 
@@ -106,6 +151,15 @@ fn square<M: Machine, const E: usize>(t: &Tile<'_>, i: usize, j: usize, b: &[Ste
     if n < 64 / E {
         read_partial(src, b, n, E);
         (0..n).for_each(|k| emit(t, E, i + k, j));
+        return;
+    }
+    if E >= 4
+        && let Some(pitch) = t.pitch
+    {
+        let from = src.wrapping_offset(b[0].src);
+        // SAFETY: as below.
+        unsafe { vector::read_square::<Register<M>, E>(from, |k| k as isize * pitch.src, Some(t.ahead)) };
+        (0..64 / E).for_each(|k| emit(t, E, i + k, j));
         return;
     }
     // SAFETY: these registers touch nothing, and the rows' addresses lie in the tile's.

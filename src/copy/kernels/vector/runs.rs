@@ -5,10 +5,27 @@ use super::super::tile::Step;
 use super::{Vector, network};
 use std::mem::MaybeUninit;
 
-/// Lines of a destination row that are written one after the other where single lines would crowd each other
-/// out: all of a pitch that is a multiple of this fall into a few sets of the first-level cache.
-pub(super) const BURST: usize = 4;
-pub(super) const CROWDED_PITCH: usize = 1024;
+/// Lines of a destination row that are written one after the other where single lines would crowd each other out.
+pub(in crate::copy::kernels) const BURST: usize = 4;
+
+/// Whether lines of narrow elements at this pitch fall into a few sets of the first-level cache: it is a multiple of
+/// 1 KiB, or all but.
+#[inline(always)]
+pub(crate) fn crowds(pitch: isize) -> bool {
+    (pitch + 64).unsigned_abs() % 1024 <= 128
+}
+
+/// Whether rows that slide onto lines come from packed source rows. Pairs of bytes only where their destination rows
+/// crowd each other.
+#[cfg(any(target_arch = "x86_64", test, feature = "instruments"))]
+#[inline(always)]
+pub(in crate::copy::kernels) fn packs(element: usize, pitch: Option<Step>) -> bool {
+    match element {
+        1 => true,
+        2 => pitch.is_none_or(|pitch| crowds(pitch.dst)),
+        _ => false,
+    }
+}
 
 /// Packed rows lie so much further apart than they are long that they do not share a set.
 const SLACK: usize = 64;
@@ -16,9 +33,59 @@ const PACKED_BYTES: usize = 64 * BURST * (256 + SLACK);
 
 /// Packed runs of up to 64 rows a block, and a square of destination rows.
 #[repr(align(64))]
-pub(super) struct Runs {
+pub(in crate::copy::kernels) struct Runs {
     packed: MaybeUninit<[u8; PACKED_BYTES]>,
     made: MaybeUninit<[u8; 64 * BURST * 64]>,
+}
+
+/// Where rows go that were put together in the first-level cache. A trait and not a closure: see
+/// [`tile`](super::super::tile).
+pub(in crate::copy::kernels) trait Leave<V> {
+    /// Takes a line of row `first + k`, where squares of rows start at `first`.
+    ///
+    /// # Safety
+    /// As [`Leave::leave`].
+    unsafe fn line(&self, first: usize, k: usize, v: V);
+
+    /// Takes `lines` lines of row `row`, which lie one after the other at `from`.
+    ///
+    /// # Safety
+    /// They are readable, and writable where the row goes. The CPU has the level.
+    unsafe fn leave(&self, row: usize, from: *const u8, lines: usize);
+}
+
+/// Straight to the destination, whose rows start at `dst + rows(row)`.
+pub(super) struct Straight<F> {
+    pub(super) dst: *mut u8,
+    pub(super) rows: F,
+    pub(super) way: Way,
+}
+
+impl<V: Vector, F: Fn(usize) -> isize> Leave<V> for Straight<F> {
+    #[inline(always)]
+    unsafe fn line(&self, first: usize, k: usize, v: V) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let to = self.dst.offset(match self.way.pitch {
+                // Addresses from registers: see `even` of `squares`.
+                Some(pitch) => (self.rows)(first) + k as isize * V::anew(pitch.dst),
+                None => (self.rows)(first + k),
+            });
+            if self.way.stream { v.stream(to) } else { v.store(to) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn leave(&self, row: usize, from: *const u8, lines: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let to = self.dst.offset((self.rows)(row));
+            for line in 0..lines {
+                let v = V::load(from.add(64 * line));
+                if self.way.stream { v.stream(to.add(64 * line)) } else { v.store(to.add(64 * line)) }
+            }
+        }
+    }
 }
 
 /// Whole squares of narrow elements. Runs of each source row are first packed side by side: reading whole runs
@@ -29,14 +96,18 @@ pub(super) struct Runs {
 /// As [`transpose`], for `squares` whole squares of the columns `b`, whole lines of them, at most `BLOCKS`;
 /// `memory` is writable.
 #[inline(always)]
-pub(super) unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const RUN: usize>(
+pub(in crate::copy::kernels) unsafe fn runs<
+    V: Vector,
+    const E: usize,
+    const BLOCKS: usize,
+    const RUN: usize,
+>(
     src: *const u8,
-    dst: *mut u8,
     squares: usize,
-    rows: impl Fn(usize) -> isize,
     b: &[Step],
     way: Way,
     memory: *mut Runs,
+    to: &impl Leave<V>,
 ) {
     let stream = way.stream;
     // At least the run after this one.
@@ -78,12 +149,10 @@ pub(super) unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const 
                         let mut k = 0;
                         while k < group {
                             let row = g * group + k;
-                            if BLOCKS > 1 {
-                                out[k].store(made.add(64 * (BLOCKS * row + block)));
-                            } else if stream {
-                                out[k].stream(dst.offset(rows((first + q) * edge + row)));
+                            if BLOCKS == 1 {
+                                to.line((first + q) * edge, row, out[k]);
                             } else {
-                                out[k].store(dst.offset(rows((first + q) * edge + row)));
+                                out[k].store(made.add(64 * (BLOCKS * row + block)));
                             }
                             k += 1;
                         }
@@ -93,11 +162,7 @@ pub(super) unsafe fn runs<V: Vector, const E: usize, const BLOCKS: usize, const 
                     continue;
                 }
                 for k in 0..edge {
-                    let row = dst.offset(rows((first + q) * edge + k));
-                    for block in 0..blocks {
-                        let v = V::load(made.add(64 * (BLOCKS * k + block)));
-                        if stream { v.stream(row.add(64 * block)) } else { v.store(row.add(64 * block)) }
-                    }
+                    to.leave((first + q) * edge + k, made.add(64 * BLOCKS * k), blocks);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::super::level::Way;
 use super::super::tile::Step;
-use super::runs::{BURST, CROWDED_PITCH, Runs, runs};
+use super::runs::{BURST, Runs, Straight, crowds, runs};
 use super::{Turned, Vector, network, written};
 use std::mem::MaybeUninit;
 
@@ -50,7 +50,7 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
     let mut i = 0;
     if V::LANES == 4 && E < 4 {
         let squares = na / edge;
-        let burst = na > 1 && (rows(1) - rows(0)).unsigned_abs().is_multiple_of(CROWDED_PITCH);
+        let burst = na > 1 && crowds(rows(1) - rows(0));
         let most = if burst { BURST } else { 1 } * edge;
         // One for both: without optimisation each would have a place of its own on the stack.
         let mut memory = MaybeUninit::<Runs>::uninit();
@@ -59,11 +59,11 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
             let some = &b[j..whole_b.min(j + most)];
             // SAFETY: whole squares of rows and columns j.. lie in the tile.
             unsafe {
-                let to = dst.add(j * E);
+                let to = Straight { dst: dst.add(j * E), rows: &rows, way };
                 if burst {
-                    runs::<V, E, BURST, 256>(src, to, squares, &rows, some, way, memory);
+                    runs::<V, E, BURST, 256>(src, squares, some, way, memory, &to);
                 } else {
-                    runs::<V, E, 1, 512>(src, to, squares, &rows, some, way, memory);
+                    runs::<V, E, 1, 512>(src, squares, some, way, memory, &to);
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! the end of the vector before and the start of the next by one byte permute, so that nothing but the
 //! first and the last part of a row is a masked store.
 
+use super::super::level::Way;
 use super::super::stage;
 use super::super::tile::{Step, Tile};
 use super::super::vector::{self, Turned, Vector};
@@ -9,11 +10,12 @@ use super::avx512::Avx512;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// Lines of a destination row that are written before the next row's: at most 64 source rows at once.
-const fn lines(element: usize) -> usize {
+/// Lines of a destination row that are written before the next row's: at most 64 source rows at once, but where
+/// they are packed.
+const fn lines(element: usize, packed: bool) -> usize {
     match element {
-        1 => 1,
-        2 => 2,
+        1 if !packed => 1,
+        2 if !packed => 2,
         _ => 4,
     }
 }
@@ -162,15 +164,34 @@ unsafe fn slide<const E: usize>(t: &Tile<'_>) {
     let edge = 64 / E;
     let (na, whole) = (t.a.len(), t.nb / edge * edge);
     let mut from = 0;
+    let packed = vector::packs(E, t.pitch);
+    let mut memory = MaybeUninit::<vector::Runs>::uninit();
     // SAFETY: offsets of rows lie in the tile, which the caller vouches for.
     unsafe { ask::<E>(t, 0) }
     while from < whole {
-        let to = whole.min(from + lines(E) * edge);
+        let to = whole.min(from + lines(E, packed) * edge);
         if to == whole {
             // SAFETY: as above.
             unsafe { ask::<E>(t, t.nb - 1) }
         }
         let mut i = 0;
+        if packed {
+            let way = Way { stream: true, ahead: t.ahead, pitch: t.pitch, abreast: 1 };
+            let (squares, rows) = (na / edge, Rows::<E> { t, j: from });
+            // SAFETY: whole squares of rows, and of columns from..to, lie in the tile; `Rows` writes where they go.
+            unsafe {
+                let memory = memory.as_mut_ptr();
+                vector::runs::<__m512i, E, { vector::BURST }, 256>(
+                    t.src,
+                    squares,
+                    &t.b[from..to],
+                    way,
+                    memory,
+                    &rows,
+                );
+            }
+            i = squares * edge;
+        }
         while i < na {
             let mut j = from;
             while j < to {
@@ -239,6 +260,50 @@ unsafe fn emit_at(t: &Tile<'_>, i: usize, j: usize, at: *mut u8, v: __m512i) {
             _mm512_mask_storeu_epi8(at.cast(), low(64 - skew), v);
         }
         _mm512_store_si512(kept.cast(), v);
+    }
+}
+
+/// The rows of a tile from column `j` on, slid.
+struct Rows<'t, const E: usize> {
+    t: &'t Tile<'t>,
+    j: usize,
+}
+
+impl<const E: usize> vector::Leave<__m512i> for Rows<'_, E> {
+    #[inline(always)]
+    unsafe fn line(&self, first: usize, k: usize, v: __m512i) {
+        // SAFETY: the caller's promise.
+        unsafe { emit::<E>(self.t, first + k, self.j, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn leave(&self, row: usize, from: *const u8, lines: usize) {
+        let Self { t, j } = *self;
+        // SAFETY: as for `emit`, line by line.
+        unsafe {
+            let at = t.dst.offset(t.a[row].dst).add(j * E);
+            let skew = at.addr() % 64;
+            let line = at.wrapping_sub(skew);
+            let (kept, shift) = (kept(t, row), shift(skew));
+            let mut before = _mm512_load_si512(from.cast());
+            if j > 0 {
+                let last = _mm512_load_si512(kept.cast());
+                _mm512_stream_si512(line.cast(), _mm512_permutex2var_epi8(last, shift, before));
+            } else if skew == 0 {
+                _mm512_stream_si512(line.cast(), before);
+            } else {
+                _mm512_mask_storeu_epi8(at.cast(), low(64 - skew), before);
+            }
+            for k in 1..lines {
+                let v = _mm512_load_si512(from.add(64 * k).cast());
+                _mm512_stream_si512(
+                    line.wrapping_add(64 * k).cast(),
+                    _mm512_permutex2var_epi8(before, shift, v),
+                );
+                before = v;
+            }
+            _mm512_store_si512(kept.cast(), before);
+        }
     }
 }
 
