@@ -139,7 +139,8 @@ fn streaming_stores_are_shown_apart() {
         let streaming = (report.streaming.stores, report.streaming.bytes);
         assert_eq!(streaming, (8 * n * n / register, 8 * n * n), "{isa}");
         let l2 = report.levels.get("L2").unwrap();
-        assert_eq!(l2.write_backs, 0, "{isa}");
+        // Tables that are read seldom leave; nothing else is written through the caches.
+        assert!(l2.write_backs <= report.own.lines, "{isa} {l2:?}");
         assert!((n * n / 8..n * n / 8 + 2 * report.own.lines).contains(&l2.misses), "{isa} {l2:?}");
         // An eighth, and the tables, whose lines the source's push out: once a tile of 16 columns.
         assert!(*report.misses_per_element.get("L1d").unwrap() < 0.145, "{isa} {report:?}");

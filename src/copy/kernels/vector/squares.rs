@@ -78,39 +78,73 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
             }
         }
     }
-    let abreast = way.abreast.max(1) * edge;
+    if V::LANES == 4
+        && E >= 4
+        && !way.stream
+        && let Some(pitch) = way.pitch
+    {
+        let squares = na / edge * edge;
+        // SAFETY: whole squares of rows lie in the tile.
+        unsafe { evenly::<V, E>(src, dst, squares, &rows, b, pitch, way.abreast.max(1)) }
+        i = squares;
+    }
     while i < na {
-        let end = na.min(i + abreast);
+        let ni = edge.min(na - i);
         let mut j = 0;
         while j < whole_b {
-            let columns = &b[j..j + edge];
-            for i in (i..end).step_by(edge) {
-                let ni = edge.min(end - i);
-                // SAFETY: rows i..i + ni and columns j..j + edge lie in the tile.
-                unsafe {
-                    let from = src.add(i * E);
-                    let to = dst.add(j * E);
-                    match way.pitch {
-                        Some(pitch) if V::LANES == 4 && E >= 4 && ni == edge => {
-                            let (from, to) = (from.offset(V::look(&columns[0].src)), to.offset(rows(i)));
-                            even::<V, E>(from, to, pitch, way);
-                        }
-                        _ => square::<V, E>(from, to, ni, |k| rows(i + k), columns, way),
-                    }
-                }
+            // SAFETY: rows i..i + ni and columns j..j + edge lie in the tile.
+            unsafe {
+                let from = src.add(i * E);
+                let to = dst.add(j * E);
+                square::<V, E>(from, to, ni, |k| rows(i + k), &b[j..j + edge], way);
             }
             j += edge;
         }
         if whole_b < b.len() {
-            for i in (i..end).step_by(edge) {
-                let ni = edge.min(end - i);
+            // SAFETY: as above, with the columns that are left.
+            unsafe {
+                fringe::<V, E>(src.add(i * E), dst.add(j * E), ni, |k| rows(i + k), &b[j..]);
+            }
+        }
+        i += edge;
+    }
+}
+
+/// [`transpose`] with ordinary stores, of whole squares of `na` rows whose columns and rows are `pitch` apart, so many of
+/// them abreast.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn evenly<V: Vector, const E: usize>(
+    src: *const u8,
+    dst: *mut u8,
+    na: usize,
+    rows: &impl Fn(usize) -> isize,
+    b: &[Step],
+    pitch: Step,
+    abreast: usize,
+) {
+    let edge = 64 / E;
+    let whole_b = b.len() / edge * edge;
+    for first in (0..na).step_by(abreast * edge) {
+        let end = na.min(first + abreast * edge);
+        for j in (0..whole_b).step_by(edge) {
+            let from = V::look(&b[j].src);
+            for i in (first..end).step_by(edge) {
+                // SAFETY: rows i..i + edge and columns j..j + edge lie in the tile.
+                unsafe { even::<V, E>(src.offset(from).add(i * E), dst.offset(rows(i)).add(j * E), pitch) }
+            }
+        }
+        if whole_b < b.len() {
+            for i in (first..end).step_by(edge) {
                 // SAFETY: as above, with the columns that are left.
                 unsafe {
-                    fringe::<V, E>(src.add(i * E), dst.add(j * E), ni, |k| rows(i + k), &b[j..]);
+                    let to = dst.add(whole_b * E);
+                    fringe::<V, E>(src.add(i * E), to, edge, |k| rows(i + k), &b[whole_b..]);
                 }
             }
         }
-        i = end;
     }
 }
 
@@ -121,24 +155,18 @@ unsafe fn whole_elements<V: Vector, const E: usize>(
 /// # Safety
 /// As [`transpose`], for `64 / E` columns from `src` and rows from `dst` on.
 #[inline(always)]
-unsafe fn even<V: Vector, const E: usize>(src: *const u8, mut dst: *mut u8, pitch: Step, way: Way) {
-    let Step { src: across, dst: down } = pitch;
-    let across = V::anew(across);
+unsafe fn even<V: Vector, const E: usize>(src: *const u8, mut dst: *mut u8, pitch: Step) {
+    let across = V::anew(pitch.src);
     // SAFETY: see `square`.
     unsafe {
-        let stream = way.stream;
-        let lines = read_square::<V, E>(src, |k| k as isize * across, stream.then_some(way.ahead));
+        let lines = read_square::<V, E>(src, |k| k as isize * across, None);
         let mut g = 0;
         while g < 4 {
             let out = lines.group(g);
             let mut k = 0;
             while k < 16 / E {
-                if stream {
-                    out[k].stream(dst)
-                } else {
-                    out[k].store(dst)
-                }
-                dst = dst.wrapping_offset(V::anew(down));
+                out[k].store(dst);
+                dst = dst.wrapping_offset(V::anew(pitch.dst));
                 k += 1;
             }
             g += 1;

@@ -1,7 +1,7 @@
 //! Rows whose elements lie apart, and a neighbouring axis that reads the same source lines: how many of each make a
 //! tile.
 
-use super::{Draft, FEW, LANE, LINE, TINY, crowded};
+use super::{Draft, FEW, LANE, LINE, TINY, WAYS, crowded};
 use crate::copy::kernels::MAX_STEPS;
 use crate::copy::plan::{Group, Piece, Strategy};
 
@@ -60,7 +60,7 @@ impl Draft<'_> {
     /// tile. The source lines that a row touches must still be at hand when the row beside it comes.
     fn gather_across(&mut self, strategy: Strategy, mut rows: Group, mut columns: Group) -> Piece {
         let inner = columns.axes()[0];
-        if crowded(inner.src, inner.extent) {
+        if crowded(inner.src, inner.extent.min(64), WAYS) {
             columns.cut(8, 1);
         } else {
             columns
