@@ -11,11 +11,14 @@ mod job;
 mod tiles;
 
 use super::kernels::{Isa, map as ops, map::RunOp};
+use super::nest::{self, Buffers};
 use super::options::CopyOptions;
+use super::plan::Plan;
 use crate::layout::{Layout, Region};
 use crate::view::{Element, View, ViewMut};
 use crate::{Error, Index};
 use job::{Elements, Job};
+use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
 use tiles::Extents;
 
@@ -133,6 +136,13 @@ fn run<S: Element, D: Element, O: RunOp<S, D>>(
         None => Isa::active()?,
         Some(isa) => isa.require("the caller asks for")?,
     };
+    if src.layout().numel().checked_mul(size_of::<S>()).is_some_and(|bytes| bytes <= SMALL_BYTES)
+        && size_of::<S>() > 0
+        && !src.layout().is_padded()
+        && dst.layout().is_contiguous()
+    {
+        return small(src, dst, op, isa, options);
+    }
     let to = dst.layout().clone();
     let pointers = Pointers { src: src.data().as_ptr(), dst: dst.data_mut().as_mut_ptr() };
     let elements = Elements {
@@ -167,6 +177,50 @@ fn run<S: Element, D: Element, O: RunOp<S, D>>(
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     result
+}
+
+/// [`run`] of a view that fits a small buffer into dense memory: moved there and changed from there, or changed
+/// where it is, without a job made for it.
+fn small<S: Element, D: Element, O: RunOp<S, D>>(
+    src: &View<'_, S>,
+    dst: &mut ViewMut<'_, D>,
+    op: &O,
+    isa: Isa,
+    options: &CopyOptions,
+) -> Result<(), Error> {
+    let n = src.layout().numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let mut buffer = MaybeUninit::<Small>::uninit();
+    // SAFETY: views of at least one element start inside their slices (L2).
+    let (mut from, to) = unsafe {
+        let from = src.data().as_ptr().offset(src.layout().offset());
+        let at = dst.layout().offset();
+        (from, dst.data_mut().as_mut_ptr().offset(at))
+    };
+    if !src.layout().is_contiguous() {
+        let (threads, streaming, tuning) = (Some(1), Some(false), options.tuning.clone());
+        let plan = CopyOptions { threads, streaming, tuning, isa: Some(isa) };
+        let plan = Plan::contiguous(src.layout(), size_of::<S>(), 0, &plan)?;
+        let data = src.data().as_ptr().cast();
+        // SAFETY: the plan reaches the view's elements (L2) and as many in the buffer, which the caller found large
+        // enough and which is aligned for every element type (64).
+        unsafe { nest::execute(&plan, Buffers { src: data, dst: buffer.as_mut_ptr().cast(), fill: data }) };
+        from = buffer.as_ptr().cast();
+    }
+    // SAFETY: `n` elements on both sides, dense; `dst` is borrowed mutably, so that they do not overlap; the CPU
+    // runs the level.
+    unsafe { ops::run(isa, op, from, to, n) };
+    Ok(())
+}
+
+/// Views of no more than this are moved and changed at once.
+const SMALL_BYTES: usize = 16 << 10;
+
+#[repr(align(64))]
+struct Small {
+    _bytes: [u8; SMALL_BYTES],
 }
 
 fn part_of(layout: &Layout, ranges: &[Range<usize>]) -> Result<Layout, Error> {
