@@ -151,6 +151,39 @@ fn rows_longer_than_a_table_are_cut_into_unequal_tiles() {
     }
 }
 
+/// Rows that touch leave as one run where they are streamed: whatever their length, wherever they start, and
+/// also where tiles begin and where rows stop touching.
+#[test]
+fn rows_that_touch_at_every_offset() {
+    let mut bench = Bench::new(1 << 20).unwrap();
+    for (k, bytes) in [256, 260, 264, 312, 328, 333, 400, 504, 600, 1032, 2084].into_iter().enumerate() {
+        let rows = if bytes < 600 { 40 } else { 9 };
+        for size in [1, 2, 4, 8, 16].into_iter().filter(|size| bytes % size == 0) {
+            let n = bytes / size;
+            let wide = n as isize;
+            let sources: [(Vec<usize>, Vec<isize>); 6] = [
+                (vec![rows, n], vec![wide, -1]),
+                (vec![rows, n], vec![-3 * wide, 3]),
+                (vec![rows, n], vec![wide + 1, 1]),
+                (vec![rows, n], vec![1, 0]),
+                (vec![rows, n / 2, 2], vec![2 * wide, 1, wide]),
+                (vec![rows, n / 8, 2, 2, 2], vec![2 * wide, 8, 2, 4, 1]),
+            ];
+            for (shape, src) in sources {
+                let mut apart = row_major(&shape);
+                apart[0] += 5;
+                for (dst, skews) in [(row_major(&shape), 0..64), (apart, k..k + 1)] {
+                    for skew in skews {
+                        let place = (BACK, if skew % 2 == 0 { Place::Front(skew) } else { Place::Back(skew) });
+                        let (shape, src, dst) = (shape.clone(), src.clone(), dst.clone());
+                        check(&mut bench, &Case { shape, src, dst, size, place });
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn all_element_sizes() {
     let mut bench = Bench::new(1 << 20).unwrap();

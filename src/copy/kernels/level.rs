@@ -328,6 +328,27 @@ impl Recipe for () {
     }
 }
 
+/// Rows that touch, on their way to memory as one run.
+pub(super) trait Run {
+    /// No row yet.
+    fn open() -> Self;
+
+    /// Writes what is left of the last row.
+    ///
+    /// # Safety
+    /// What was given to the run is writable where it belongs; the CPU has the level.
+    unsafe fn close(&mut self);
+}
+
+/// Every row is written whole.
+impl Run for () {
+    #[inline(always)]
+    fn open() -> Self {}
+
+    #[inline(always)]
+    unsafe fn close(&mut self) {}
+}
+
 /// How a tile's lines leave, and how early its source is asked for.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
@@ -420,6 +441,27 @@ pub(super) trait Level: Sized {
     /// See [`Recipe`].
     type Recipe: Recipe;
 
+    /// See [`Run`].
+    type Run: Run;
+
+    /// Moves a row of `bytes` bytes past the caches, followed by one at `ahead.0`, and asks for the source
+    /// `ahead.1` bytes early. What is left of a line at its end may wait in `run` for the next row, here and below.
+    ///
+    /// # Safety
+    /// Both sides hold `bytes` bytes and do not overlap.
+    #[inline(always)]
+    unsafe fn stream(
+        run: &mut Self::Run,
+        dst: *mut u8,
+        src: *const u8,
+        bytes: usize,
+        (next, ahead): (*const u8, usize),
+    ) {
+        let _ = run;
+        // SAFETY: the caller's promise.
+        unsafe { super::stage::stream_ahead::<Self>(dst, src, bytes, next, ahead) }
+    }
+
     /// Writes `n` copies of the element at `src`. With `stream`, whole lines may bypass the caches, here
     /// and below.
     ///
@@ -432,7 +474,7 @@ pub(super) trait Level: Sized {
         src: *const u8,
         n: usize,
         size: usize,
-        stream: bool,
+        stream: (bool, &mut Self::Run),
     ) {
         let _ = (recipe, stream);
         for j in 0..n {
@@ -454,7 +496,7 @@ pub(super) trait Level: Sized {
         n: usize,
         stride: isize,
         size: usize,
-        way: Way,
+        way: (Way, &mut Self::Run),
     ) {
         let _ = (recipe, way);
         // SAFETY: the caller's promise.
@@ -484,7 +526,7 @@ pub(super) trait Level: Sized {
         n: usize,
         (channels, channel): (usize, isize),
         size: usize,
-        way: Way,
+        way: (Way, &mut Self::Run),
     ) {
         let _ = (recipe, way);
         // SAFETY: the caller's promise.
@@ -502,12 +544,18 @@ pub(super) trait Level: Sized {
         false
     }
 
-    /// Writes `n` cells side by side.
+    /// Writes `n` cells side by side; whole lines may bypass the caches where there is a run.
     ///
     /// # Safety
     /// As [`Cells::one_by_one`].
     #[inline(always)]
-    unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn cells<const E: usize>(
+        cells: &Cells<'_>,
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        stream: Option<&mut Self::Run>,
+    ) {
         let _ = stream;
         // SAFETY: the caller's promise.
         unsafe { cells.one_by_one::<Self, E>(dst, src, n) }

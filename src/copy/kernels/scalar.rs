@@ -6,6 +6,7 @@ struct Scalar;
 
 impl Level for Scalar {
     type Recipe = ();
+    type Run = ();
 
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
         // SAFETY: the caller's promise is the callee's.

@@ -2,8 +2,8 @@
 
 use super::bordered;
 use super::cells::Cells;
-use super::level::{self, Level, Recipe, Way};
-use super::stage::{self, Sink};
+use super::level::{self, Level, Recipe, Run, Way};
+use super::stage::Sink;
 
 /// Most rows or columns that a table of offsets holds.
 pub(crate) const MAX_STEPS: usize = 1024;
@@ -283,8 +283,8 @@ trait Produce<L: Level> {
     ///
     /// # Safety
     /// `dst` holds `n` columns and every source position of theirs is readable. With `then`,
-    /// whole lines may bypass the caches.
-    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then);
+    /// whole lines may bypass the caches, and what is left of a line may wait in `run`.
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run);
 }
 
 /// A column is one byte. How far ahead the source is asked for.
@@ -292,11 +292,11 @@ struct Copy(usize);
 
 impl<L: Level> Produce<L> for Copy {
     #[inline(always)]
-    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run) {
         // SAFETY: the caller's promise, here and below.
         unsafe {
             match then {
-                Some(next) => stage::stream_ahead::<L>(dst, src, n, next, self.0),
+                Some(next) => L::stream(run, dst, src, n, (next, self.0)),
                 None => L::copy(dst, src, n),
             }
         }
@@ -308,9 +308,9 @@ struct Splat<L: Level, const E: usize>(usize, L::Recipe);
 
 impl<L: Level, const E: usize> Produce<L> for Splat<L, E> {
     #[inline(always)]
-    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run) {
         // SAFETY: the caller's promise.
-        unsafe { L::splat::<E>(&self.1, dst, src, n, self.0, then.is_some()) }
+        unsafe { L::splat::<E>(&self.1, dst, src, n, self.0, (then.is_some(), run)) }
     }
 }
 
@@ -319,11 +319,11 @@ struct Gather<L: Level, const E: usize>(isize, usize, usize, L::Recipe);
 
 impl<L: Level, const E: usize> Produce<L> for Gather<L, E> {
     #[inline(always)]
-    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run) {
         // SAFETY: the caller's promise.
         unsafe {
             let way = Way::of_rows(then.is_some(), self.2);
-            L::gather::<E>(&self.3, dst, src, n, self.0, self.1, way)
+            L::gather::<E>(&self.3, dst, src, n, self.0, self.1, (way, run))
         }
     }
 }
@@ -333,11 +333,11 @@ struct Interleave<L: Level, const E: usize>((usize, isize), usize, usize, L::Rec
 
 impl<L: Level, const E: usize> Produce<L> for Interleave<L, E> {
     #[inline(always)]
-    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run) {
         // SAFETY: the caller's promise.
         unsafe {
             let way = Way::of_rows(then.is_some(), self.2);
-            L::interleave::<E>(&self.3, dst, src, n, self.0, self.1, way)
+            L::interleave::<E>(&self.3, dst, src, n, self.0, self.1, (way, run))
         }
     }
 }
@@ -347,9 +347,9 @@ struct Shuffle<'t, const E: usize>(&'t Cells<'t>);
 
 impl<L: Level, const E: usize> Produce<L> for Shuffle<'_, E> {
     #[inline(always)]
-    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then) {
+    unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run) {
         // SAFETY: the caller's promise.
-        unsafe { L::cells::<E>(self.0, dst, src, n, then.is_some()) }
+        unsafe { L::cells::<E>(self.0, dst, src, n, then.map(|_| run)) }
     }
 }
 
@@ -360,6 +360,7 @@ impl<L: Level, const E: usize> Produce<L> for Shuffle<'_, E> {
 /// As [`run`]; the producer's columns are those of the tile.
 #[inline(always)]
 unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) {
+    let mut run = L::Run::open();
     // SAFETY: offsets of rows come from the tile, which the caller vouches for.
     unsafe {
         if !t.staged {
@@ -372,9 +373,9 @@ unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) 
                     Some(later) => t.src.wrapping_offset(later.src),
                     None => t.src.wrapping_offset(t.next + t.a[(i + ahead) % t.a.len()].src),
                 });
-                producer.produce(dst, src, t.nb, then);
+                producer.produce(dst, src, t.nb, then, &mut run);
             }
-            return;
+            return run.close();
         }
         let mut sink = Sink::new(t.staging);
         for a in t.a {
@@ -384,7 +385,7 @@ unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) 
             let mut done = 0;
             while done < t.nb {
                 let n = sink.room(unit).min(t.nb - done);
-                producer.produce(sink.at(), src.offset(done as isize * t.b_src), n, None);
+                producer.produce(sink.at(), src.offset(done as isize * t.b_src), n, None, &mut run);
                 sink.advance::<L>(n * unit, unit);
                 done += n;
             }

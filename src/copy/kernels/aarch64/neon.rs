@@ -75,6 +75,7 @@ impl Vector for uint8x16_t {
 
 impl Level for Neon {
     type Recipe = ();
+    type Run = ();
 
     #[target_feature(enable = "neon")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {

@@ -6,6 +6,7 @@ use super::super::stage;
 use super::super::tile::{Part, Step, Tile};
 use super::super::vector::{self, Vector};
 use super::log::{self, AccessKind, note, read, write};
+use super::slide::Run;
 use super::{portable, slide, wide};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -79,6 +80,7 @@ impl<M: Machine> Replay<M> {
 
 impl<M: Machine> Level for Replay<M> {
     type Recipe = Recipe<M>;
+    type Run = Run;
 
     unsafe fn apart<P: Part>(t: &Tile<'_>) {
         // SAFETY: the part's loads and stores are this level's, which makes none; its addresses lie in
@@ -125,16 +127,30 @@ impl<M: Machine> Level for Replay<M> {
         portable::short(M::REGISTER, dst, src, 64);
     }
 
+    unsafe fn stream(
+        run: &mut Run,
+        dst: *mut u8,
+        src: *const u8,
+        bytes: usize,
+        (next, ahead): (*const u8, usize),
+    ) {
+        if M::WIDE {
+            return wide::stream(run, dst, src, bytes);
+        }
+        // SAFETY: as in `apart`.
+        unsafe { stage::stream_ahead::<Self>(dst, src, bytes, next, ahead) }
+    }
+
     unsafe fn splat<const E: usize>(
         _: &Recipe<M>,
         dst: *mut u8,
         src: *const u8,
         n: usize,
         size: usize,
-        stream: bool,
+        (stream, run): (bool, &mut Run),
     ) {
         if M::WIDE {
-            return wide::splat(dst, src, n, size, stream);
+            return wide::splat(dst, src, n, size, stream.then_some(run));
         }
         for j in 0..n {
             // SAFETY: nothing is moved, here and below.
@@ -149,10 +165,10 @@ impl<M: Machine> Level for Replay<M> {
         n: usize,
         stride: isize,
         size: usize,
-        way: Way,
+        (way, run): (Way, &mut Run),
     ) {
         match recipe.wide {
-            true => wide::gather(dst, src, n, stride, size, way.stream),
+            true => wide::gather(dst, src, n, stride, size, way.stream.then_some(run)),
             // SAFETY: as above.
             false => unsafe { level::gather::<Self, E>(dst, src, n, stride, size) },
         }
@@ -173,10 +189,10 @@ impl<M: Machine> Level for Replay<M> {
         n: usize,
         (channels, channel): (usize, isize),
         size: usize,
-        way: Way,
+        (way, run): (Way, &mut Run),
     ) {
         match recipe.wide {
-            true => wide::interleave(dst, src, n, (channels, channel), size, way.stream),
+            true => wide::interleave(dst, src, n, (channels, channel), size, way.stream.then_some(run)),
             // SAFETY: as above.
             false => unsafe { level::interleave::<Self, E>(dst, src, n, channels, channel, size) },
         }
@@ -186,7 +202,13 @@ impl<M: Machine> Level for Replay<M> {
         M::WIDE && wide::planes(t, size)
     }
 
-    unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn cells<const E: usize>(
+        cells: &Cells<'_>,
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        stream: Option<&mut Run>,
+    ) {
         if M::WIDE {
             wide::cells(cells, dst, src, n, stream);
         } else {

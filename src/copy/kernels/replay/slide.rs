@@ -1,7 +1,7 @@
 //! Rows that are written as whole lines wherever they start, in what they touch: `x86_64::slide`, function by
 //! function and under its names.
 
-use super::super::level::Way;
+use super::super::level::{self, Way};
 use super::super::tile::{Step, Tile};
 use super::super::vector::{self, Vector};
 use super::log::{AccessKind, look, note, read, write};
@@ -9,6 +9,7 @@ use super::machine::{Machine, Register};
 use std::mem::MaybeUninit;
 
 /// A row on its way to memory.
+#[derive(Clone, Copy)]
 pub(super) struct Slide {
     to: *mut u8,
     skew: usize,
@@ -36,6 +37,18 @@ impl Slide {
         self.to = self.to.wrapping_add(64);
     }
 
+    pub(super) fn join(&mut self, bytes: usize) {
+        let skew = self.skew + bytes;
+        if skew >= 64 {
+            self.push();
+        }
+        self.skew = skew % 64;
+    }
+
+    fn close(self) {
+        write(self.to.wrapping_add(self.head), self.skew.saturating_sub(self.head));
+    }
+
     pub(super) fn finish(&mut self, bytes: usize) {
         let end = self.skew + bytes;
         if end < 64 {
@@ -43,6 +56,38 @@ impl Slide {
         }
         stream(self.to);
         write(self.to.wrapping_add(64), end - 64);
+    }
+}
+
+/// `x86_64::run`.
+pub(super) struct Run(Option<Slide>);
+
+impl Run {
+    pub(super) fn seek(&mut self, dst: *mut u8) -> Slide {
+        match self.0.take() {
+            Some(slide) if slide.to.wrapping_add(slide.skew) == dst => slide,
+            Some(slide) => {
+                slide.close();
+                Slide::new(dst)
+            }
+            None => Slide::new(dst),
+        }
+    }
+
+    pub(super) fn keep(&mut self, slide: Slide) {
+        self.0 = Some(slide);
+    }
+}
+
+impl level::Run for Run {
+    fn open() -> Self {
+        Self(None)
+    }
+
+    unsafe fn close(&mut self) {
+        if let Some(slide) = self.0.take() {
+            slide.close();
+        }
     }
 }
 

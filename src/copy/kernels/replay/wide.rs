@@ -5,7 +5,7 @@ use super::super::cells::Cells;
 use super::super::tile::{Step, Tile};
 use super::log::{look, read, write};
 use super::portable;
-use super::slide::Slide;
+use super::slide::{Run, Slide};
 
 pub(super) fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
     if bytes >= 2048 {
@@ -29,15 +29,46 @@ pub(super) fn copy(dst: *mut u8, src: *const u8, bytes: usize) {
     }
 }
 
+/// A row past the caches.
+pub(super) fn stream(run: &mut Run, dst: *mut u8, src: *const u8, bytes: usize) {
+    let head = dst.align_offset(64).min(bytes);
+    let mut out = run.seek(dst);
+    let mut part = |at: usize, some: usize| {
+        if some > 0 {
+            read(src.wrapping_add(at), some);
+            out.join(some);
+        }
+    };
+    part(0, head);
+    let whole = (bytes - head) / 64 * 64;
+    (head..head + whole).step_by(64).for_each(|at| part(at, 64));
+    part(head + whole, bytes - head - whole);
+    run.keep(out);
+}
+
 /// Where the vectors of a row go.
 enum Out {
     Store(*mut u8),
     Slide(Slide),
+    /// A row of a run.
+    Row(Slide),
 }
 
 impl Out {
     fn new(dst: *mut u8, slides: bool) -> Self {
         if slides { Self::Slide(Slide::new(dst)) } else { Self::Store(dst) }
+    }
+
+    /// Into a run, if there is one.
+    fn of(dst: *mut u8, run: Option<&mut Run>) -> Self {
+        run.map_or(Self::Store(dst), |run| Self::Row(run.seek(dst)))
+    }
+
+    /// What a run needs to go on.
+    fn kept(self, run: Option<&mut Run>) {
+        if let (Self::Row(slide), Some(run)) = (self, run) {
+            run.keep(slide);
+        }
     }
 
     fn push(&mut self) {
@@ -46,7 +77,7 @@ impl Out {
                 write(*to, 64);
                 *to = to.wrapping_add(64);
             }
-            Self::Slide(slide) => slide.push(),
+            Self::Slide(slide) | Self::Row(slide) => slide.push(),
         }
     }
 
@@ -54,6 +85,7 @@ impl Out {
         match self {
             Self::Store(to) => write(*to, bytes),
             Self::Slide(slide) => slide.finish(bytes),
+            Self::Row(slide) => slide.join(bytes),
         }
     }
 }
@@ -74,7 +106,14 @@ pub(super) fn gathers(n: usize, stride: isize, size: usize, stream: bool) -> boo
     n >= 4 && (stream || !few)
 }
 
-pub(super) fn gather(dst: *mut u8, src: *const u8, n: usize, stride: isize, size: usize, stream: bool) {
+pub(super) fn gather(
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stride: isize,
+    size: usize,
+    mut run: Option<&mut Run>,
+) {
     let (each, gap) = (64 / size, stride.unsigned_abs());
     let all = 64 * windows(stride, size).unwrap_or(0);
     // The window of the group that starts at element `j`: whole while it lies inside the row.
@@ -100,7 +139,7 @@ pub(super) fn gather(dst: *mut u8, src: *const u8, n: usize, stride: isize, size
         }
         return;
     }
-    let mut out = Out::new(dst, stream && n * size >= 128);
+    let mut out = Out::of(dst, run.as_deref_mut());
     for j in (0..n / each * each).step_by(each) {
         group(j, true);
         out.push();
@@ -109,6 +148,7 @@ pub(super) fn gather(dst: *mut u8, src: *const u8, n: usize, stride: isize, size
         group(n / each * each, false);
     }
     out.finish(n % each * size);
+    out.kept(run);
 }
 
 /// Elements of 8 or 16 bytes.
@@ -154,15 +194,18 @@ pub(super) fn planes(t: &Tile<'_>, size: usize) -> bool {
     true
 }
 
-pub(super) fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, stream: bool) {
+pub(super) fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, run: Option<&mut Run>) {
     let bytes = n * size;
     read(src, size.min(64));
-    if stream && 64 % size == 0 && bytes >= 128 {
-        let mut out = Slide::new(dst);
+    if let Some(run) = run
+        && 64 % size == 0
+    {
+        let mut out = run.seek(dst);
         for _ in 0..bytes / 64 {
             out.push();
         }
-        return out.finish(bytes % 64);
+        out.join(bytes % 64);
+        return run.keep(out);
     }
     let step = 64 / size * size;
     let mut at = 0;
@@ -177,9 +220,9 @@ pub(super) fn splat(dst: *mut u8, src: *const u8, n: usize, size: usize, stream:
     }
 }
 
-pub(super) fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
-    let slides = stream && cells.each * cells.bytes == 64 && n * cells.bytes >= 128;
-    let mut out = slides.then(|| Slide::new(dst));
+pub(super) fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, run: Option<&mut Run>) {
+    let mut run = run.filter(|_| cells.each * cells.bytes == 64);
+    let mut out = run.as_deref_mut().map(|run| run.seek(dst));
     let end = n * cells.bytes;
     let mut at = 0;
     let mut from = src.wrapping_offset(cells.below);
@@ -190,7 +233,7 @@ pub(super) fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, s
         }
         match &mut out {
             Some(out) if bytes == 64 => out.push(),
-            Some(out) => out.finish(bytes),
+            Some(out) => out.join(bytes),
             None => write(dst.wrapping_add(at), if at + 64 <= end { 64 } else { bytes }),
         }
         at += bytes;
@@ -203,8 +246,9 @@ pub(super) fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, s
     if left > 0 {
         let missing = cells.missing(left);
         one(from, missing, missing + cells.reach(left), left * cells.bytes);
-    } else if let Some(out) = &mut out {
-        out.finish(0);
+    }
+    if let (Some(run), Some(out)) = (run, out) {
+        run.keep(out);
     }
 }
 
@@ -214,7 +258,7 @@ pub(super) fn interleave(
     n: usize,
     (channels, channel): (usize, isize),
     size: usize,
-    stream: bool,
+    mut run: Option<&mut Run>,
 ) {
     let unit = channels * size;
     let rows = |j: usize, bytes: usize| {
@@ -233,7 +277,7 @@ pub(super) fn interleave(
         return;
     }
     let each = 64 / size;
-    let mut out = Out::new(dst, stream && n * unit >= 128);
+    let mut out = Out::of(dst, run.as_deref_mut());
     let whole = n / each * each;
     for j in (0..whole).step_by(each) {
         rows(j, 64);
@@ -248,6 +292,7 @@ pub(super) fn interleave(
         left -= 64;
     }
     out.finish(left);
+    out.kept(run);
 }
 
 /// Elements of sizes that are no powers of two, at most 64 bytes.

@@ -69,6 +69,7 @@ impl Vector for __m256i {
 
 impl Level for Avx2 {
     type Recipe = ();
+    type Run = ();
 
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {

@@ -6,6 +6,7 @@ use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
 use super::recipe::Recipe;
+use super::run::{self, Run};
 use super::slide::low;
 use super::{lanes, odd, rows, slide, weave};
 use std::arch::asm;
@@ -129,6 +130,7 @@ impl Vector for __m512i {
 
 impl Level for Avx512 {
     type Recipe = Recipe;
+    type Run = Run;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {
@@ -204,13 +206,19 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn stream(run: &mut Run, dst: *mut u8, src: *const u8, bytes: usize, ahead: (*const u8, usize)) {
+        // SAFETY: the caller's promise.
+        unsafe { run::copy(run, dst, src, bytes, ahead) }
+    }
+
+    #[inline(always)]
     unsafe fn splat<const E: usize>(
         recipe: &Recipe,
         dst: *mut u8,
         src: *const u8,
         n: usize,
         size: usize,
-        stream: bool,
+        stream: (bool, &mut Run),
     ) {
         // SAFETY: the caller's promise.
         unsafe { rows::splat(recipe, dst, src, n, size, stream) }
@@ -224,7 +232,7 @@ impl Level for Avx512 {
         n: usize,
         stride: isize,
         size: usize,
-        way: Way,
+        way: (Way, &mut Run),
     ) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -255,7 +263,7 @@ impl Level for Avx512 {
         n: usize,
         (channels, channel): (usize, isize),
         size: usize,
-        way: Way,
+        way: (Way, &mut Run),
     ) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -275,7 +283,13 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn cells<const E: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+    unsafe fn cells<const E: usize>(
+        cells: &Cells<'_>,
+        dst: *mut u8,
+        src: *const u8,
+        n: usize,
+        stream: Option<&mut Run>,
+    ) {
         // SAFETY: the caller's promise.
         unsafe { weave::cells(cells, dst, src, n, stream) }
     }

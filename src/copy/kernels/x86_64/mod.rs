@@ -7,6 +7,7 @@ mod odd;
 mod pick;
 mod recipe;
 mod rows;
+mod run;
 mod slide;
 pub(super) mod sse2;
 mod weave;

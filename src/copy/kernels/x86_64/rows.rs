@@ -4,6 +4,7 @@ use super::super::level::Way;
 use super::super::tile::Tile;
 use super::pick::{Out, Pick, Store};
 use super::recipe::{Gather, Recipe};
+use super::run::Run;
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
 
@@ -20,15 +21,15 @@ pub(super) unsafe fn gather(
     n: usize,
     stride: isize,
     size: usize,
-    way: Way,
+    (way, run): (Way, &mut Run),
 ) {
     // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
     unsafe {
         match recipe.windows {
-            1 => gather_within::<1>(recipe, dst, src, n, stride, size, way),
-            2 => gather_within::<2>(recipe, dst, src, n, stride, size, way),
-            3 => gather_within::<3>(recipe, dst, src, n, stride, size, way),
-            _ => gather_within::<4>(recipe, dst, src, n, stride, size, way),
+            1 => gather_within::<1>(recipe, dst, src, n, stride, size, (way, run)),
+            2 => gather_within::<2>(recipe, dst, src, n, stride, size, (way, run)),
+            3 => gather_within::<3>(recipe, dst, src, n, stride, size, (way, run)),
+            _ => gather_within::<4>(recipe, dst, src, n, stride, size, (way, run)),
         }
     }
 }
@@ -45,14 +46,15 @@ unsafe fn gather_within<const N: usize>(
     n: usize,
     stride: isize,
     size: usize,
-    way: Way,
+    (way, run): (Way, &mut Run),
 ) {
     // SAFETY: the caller's promise; only elements that fill a vector exactly are pushed.
     unsafe {
         if !size.is_power_of_two() {
             gather_odd::<N>(recipe, dst, src, n, stride, size);
-        } else if way.stream && n * size >= 128 {
-            gather_to::<N, _>(recipe, Slide::new(dst), src, n, stride, (size, way.ahead));
+        } else if way.stream {
+            let row = gather_to::<N, _>(recipe, run.seek(dst), src, n, stride, (size, way.ahead));
+            run.keep(row);
         } else {
             gather_to::<N, _>(recipe, Store(dst), src, n, stride, (size, way.ahead));
         }
@@ -140,6 +142,8 @@ impl<'r, const N: usize> Window<'r, N> {
     }
 }
 
+/// Returns where the row ends.
+///
 /// # Safety
 /// As [`gather`], for a size that divides 64.
 #[inline(always)]
@@ -150,7 +154,7 @@ unsafe fn gather_to<const N: usize, O: Out>(
     n: usize,
     stride: isize,
     (size, ahead): (usize, usize),
-) {
+) -> O {
     let each = 64 / size;
     // SAFETY: group `j` reads elements `j..`, of which `n - j` are left; groups whose window lies inside
     // the row are read whole.
@@ -175,6 +179,7 @@ unsafe fn gather_to<const N: usize, O: Out>(
         let v = if left > 0 { window.rest(recipe, from, n, left) } else { _mm512_setzero_si512() };
         out.finish(v, left * size);
     }
+    out
 }
 
 /// Takes interleaved rows apart, where their elements fill vectors exactly; says whether it did.
@@ -317,7 +322,7 @@ pub(super) unsafe fn splat(
     src: *const u8,
     n: usize,
     size: usize,
-    stream: bool,
+    (stream, run): (bool, &mut Run),
 ) {
     let bytes = n * size;
     // SAFETY: one element is read; whole vectors are stored while they fit, then a mask.
@@ -327,12 +332,13 @@ pub(super) unsafe fn splat(
             unreachable!("a tile of kind splat has the recipe of splat")
         };
         let v = pick.from::<1>([one; 4]);
-        if stream && 64 % size == 0 && bytes >= 128 {
-            let mut out = Slide::new(dst);
+        if stream && 64 % size == 0 {
+            let mut out = run.seek(dst);
             for _ in 0..bytes / 64 {
                 out.push(v);
             }
-            return out.finish(v, bytes % 64);
+            out.finish(v, bytes % 64);
+            return run.keep(out);
         }
         let step = 64 / size * size;
         let mut at = 0;

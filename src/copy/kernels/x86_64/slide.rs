@@ -49,6 +49,7 @@ unsafe fn shift(skew: usize) -> __m512i {
 }
 
 /// A row on its way to memory: a line is written once the vector after it is there.
+#[derive(Clone, Copy)]
 pub(super) struct Slide {
     /// The next line to be written.
     to: *mut u8,
@@ -85,9 +86,19 @@ impl Slide {
     /// They are writable.
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, v: __m512i) {
+        // SAFETY: the caller's promise.
+        unsafe { self.line(_mm512_permutex2var_epi8(self.last, self.shift, v)) }
+        self.last = v;
+    }
+
+    /// The next line, of which nothing is waiting: the row pushed so far ends on one, or `line` has what is.
+    ///
+    /// # Safety
+    /// As [`Slide::push`].
+    #[inline(always)]
+    pub(super) unsafe fn line(&mut self, line: __m512i) {
         // SAFETY: the line's bytes under the mask belong to the row.
         unsafe {
-            let line = _mm512_permutex2var_epi8(self.last, self.shift, v);
             if self.mask == u64::MAX {
                 _mm512_stream_si512(self.to.cast(), line);
             } else {
@@ -95,8 +106,48 @@ impl Slide {
                 self.mask = u64::MAX;
             }
         }
-        self.last = v;
         self.to = self.to.wrapping_add(64);
+    }
+
+    /// Where the next byte goes.
+    #[inline(always)]
+    pub(super) fn next(&self) -> *mut u8 {
+        self.to.wrapping_add(self.skew)
+    }
+
+    /// The next `bytes` bytes of the row, at most 64. What they leave of a line waits for what follows.
+    ///
+    /// # Safety
+    /// As [`Slide::push`].
+    #[inline(always)]
+    pub(super) unsafe fn join(&mut self, v: __m512i, bytes: usize) {
+        let skew = self.skew + bytes;
+        // SAFETY: the caller's promise; the line is complete.
+        unsafe {
+            if skew >= 64 {
+                self.line(_mm512_permutex2var_epi8(self.last, self.shift, v));
+            }
+            // The last bytes of both, one after the other, at the vector's end.
+            self.last = _mm512_permutex2var_epi8(self.last, shift(64 - bytes), v);
+            self.skew = skew % 64;
+            self.shift = shift(self.skew);
+        }
+    }
+
+    /// Writes what waits.
+    ///
+    /// # Safety
+    /// As [`Slide::push`].
+    #[inline(always)]
+    pub(super) unsafe fn close(self) {
+        let mask = self.mask & low(self.skew);
+        // SAFETY: the bytes under the mask were pushed. A store under an empty mask would still ask for the line.
+        unsafe {
+            if mask != 0 {
+                let line = _mm512_permutex2var_epi8(self.last, self.shift, self.last);
+                _mm512_mask_storeu_epi8(self.to.cast(), mask, line);
+            }
+        }
     }
 
     /// The last `bytes` bytes of the row, at most 64, after at least one vector.

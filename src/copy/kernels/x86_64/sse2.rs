@@ -66,6 +66,7 @@ impl Vector for __m128i {
 
 impl Level for Sse2 {
     type Recipe = ();
+    type Run = ();
 
     #[target_feature(enable = "sse2")]
     unsafe fn apart<P: tile::Part>(t: &tile::Tile<'_>) {

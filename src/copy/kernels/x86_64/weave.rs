@@ -3,7 +3,8 @@
 use super::super::cells::Cells;
 use super::super::level::Way;
 use super::pick::{Out, Pick, Store};
-use super::slide::{Slide, low};
+use super::run::Run;
+use super::slide::low;
 use std::arch::x86_64::*;
 
 /// Puts `n` cells together, as many at once as fit a vector.
@@ -11,7 +12,13 @@ use std::arch::x86_64::*;
 /// # Safety
 /// As [`super::super::level::Level::cells`]; the CPU has the level.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+pub(super) unsafe fn cells(
+    cells: &Cells<'_>,
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stream: Option<&mut Run>,
+) {
     // SAFETY: the caller's promise; so many vectors hold the reach.
     unsafe {
         match cells.reach(cells.each).div_ceil(64) {
@@ -28,11 +35,19 @@ pub(super) unsafe fn cells(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: u
 /// # Safety
 /// As there.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn cells_of<const N: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const u8, n: usize, stream: bool) {
+unsafe fn cells_of<const N: usize>(
+    cells: &Cells<'_>,
+    dst: *mut u8,
+    src: *const u8,
+    n: usize,
+    stream: Option<&mut Run>,
+) {
     // SAFETY: the caller's promise.
     unsafe {
-        if stream && cells.each * cells.bytes == 64 && n * cells.bytes >= 128 {
-            let mut out = Slide::new(dst);
+        if let Some(run) = stream
+            && cells.each * cells.bytes == 64
+        {
+            let mut out = run.seek(dst);
             cells_to::<N>(
                 cells,
                 src,
@@ -41,10 +56,7 @@ unsafe fn cells_of<const N: usize>(cells: &Cells<'_>, dst: *mut u8, src: *const 
                     if bytes == 64 { out.push(v) } else { out.finish(v, bytes) }
                 },
             );
-            if n.is_multiple_of(cells.each) {
-                out.finish(_mm512_setzero_si512(), 0);
-            }
-            return;
+            return run.keep(out);
         }
         // What a store writes too much the next one overwrites.
         let end = dst.wrapping_add(n * cells.bytes);
@@ -111,14 +123,14 @@ pub(super) unsafe fn interleave(
     n: usize,
     (channels, channel): (usize, isize),
     size: usize,
-    way: Way,
+    (way, run): (Way, &mut Run),
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         match channels {
-            2 => interleave_rows::<2>(picks, dst, src, n, channel, size, way),
-            3 => interleave_rows::<3>(picks, dst, src, n, channel, size, way),
-            _ => interleave_rows::<4>(picks, dst, src, n, channel, size, way),
+            2 => interleave_rows::<2>(picks, dst, src, n, channel, size, (way, run)),
+            3 => interleave_rows::<3>(picks, dst, src, n, channel, size, (way, run)),
+            _ => interleave_rows::<4>(picks, dst, src, n, channel, size, (way, run)),
         }
     }
 }
@@ -135,21 +147,22 @@ unsafe fn interleave_rows<const N: usize>(
     n: usize,
     channel: isize,
     size: usize,
-    way: Way,
+    (way, run): (Way, &mut Run),
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         if 64 % size != 0 {
             interleave_odd::<N>(&picks[0], dst, src, n, channel, size);
-        } else if way.stream && n * size * N >= 128 {
-            interleave_to::<N, _>(picks, Slide::new(dst), src, n, channel, (size, way.ahead));
+        } else if way.stream {
+            let row = interleave_to::<N, _>(picks, run.seek(dst), src, n, channel, (size, way.ahead));
+            run.keep(row);
         } else {
             interleave_to::<N, _>(picks, Store(dst), src, n, channel, (size, way.ahead));
         }
     }
 }
 
-/// A vector of each row makes `N` vectors of the result.
+/// A vector of each row makes `N` vectors of the result. Returns where the row ends.
 ///
 /// # Safety
 /// As [`interleave`], for a size that divides 64.
@@ -161,7 +174,7 @@ unsafe fn interleave_to<const N: usize, O: Out>(
     n: usize,
     channel: isize,
     (size, ahead): (usize, usize),
-) {
+) -> O {
     let (unit, each) = (N * size, 64 / size);
     // SAFETY: whole vectors are read while each row has as much left, then a mask.
     unsafe {
@@ -190,12 +203,14 @@ unsafe fn interleave_to<const N: usize, O: Out>(
         for pick in picks.iter().take(N) {
             let made = pick.from::<N>(v);
             if left < 64 {
-                return out.finish(made, left);
+                out.finish(made, left);
+                break;
             }
             out.push(made);
             left -= 64;
         }
     }
+    out
 }
 
 /// # Safety
