@@ -174,7 +174,8 @@ fn rows_that_touch_at_every_offset() {
                 apart[0] += 5;
                 for (dst, skews) in [(row_major(&shape), 0..64), (apart, k..k + 1)] {
                     for skew in skews {
-                        let place = (BACK, if skew % 2 == 0 { Place::Front(skew) } else { Place::Back(skew) });
+                        let place =
+                            (BACK, if skew % 2 == 0 { Place::Front(skew) } else { Place::Back(skew) });
                         let (shape, src, dst) = (shape.clone(), src.clone(), dst.clone());
                         check(&mut bench, &Case { shape, src, dst, size, place });
                     }

@@ -484,7 +484,8 @@ pub(super) trait Level: Sized {
     }
 
     /// Reads `n` elements `stride` bytes apart and writes them side by side. The recipe may be that of another
-    /// number of elements.
+    /// number of elements. `way` has where a row is read that comes soon, if whole lines may bypass the caches, how
+    /// many bytes ahead the source is asked for, and the run.
     ///
     /// # Safety
     /// `dst` holds `n` elements; every `src + j * stride` for `j < n` holds one.
@@ -496,7 +497,7 @@ pub(super) trait Level: Sized {
         n: usize,
         stride: isize,
         size: usize,
-        way: (Way, &mut Self::Run),
+        way: (Option<*const u8>, usize, &mut Self::Run),
     ) {
         let _ = (recipe, way);
         // SAFETY: the caller's promise.

@@ -321,10 +321,7 @@ impl<L: Level, const E: usize> Produce<L> for Gather<L, E> {
     #[inline(always)]
     unsafe fn produce(&self, dst: *mut u8, src: *const u8, n: usize, then: Then, run: &mut L::Run) {
         // SAFETY: the caller's promise.
-        unsafe {
-            let way = Way::of_rows(then.is_some(), self.2);
-            L::gather::<E>(&self.3, dst, src, n, self.0, self.1, (way, run))
-        }
+        unsafe { L::gather::<E>(&self.3, dst, src, n, self.0, self.1, (then, self.2, run)) }
     }
 }
 
@@ -365,7 +362,16 @@ unsafe fn rows<L: Level, P: Produce<L>>(t: &Tile<'_>, unit: usize, producer: P) 
     unsafe {
         if !t.staged {
             // So many rows ahead are as far as the source is asked for.
-            let ahead = (t.ahead / (t.nb * unit).max(1)).max(1);
+            let row_bytes = t.nb * unit;
+            let span = row_bytes.max(t.nb.saturating_mul(t.b_src.unsigned_abs()));
+            let ahead = (t.ahead / span.max(1)).max(1);
+            if let (true, Some(last)) = (t.stream, t.a.last()) {
+                // The line that the tile ends in is written in part, if it is, which waits for it to be read.
+                let end = t.dst.wrapping_offset(last.dst).wrapping_add(row_bytes);
+                if !end.addr().is_multiple_of(64) {
+                    L::prefetch(end);
+                }
+            }
             for (i, a) in t.a.iter().enumerate() {
                 let a = L::look(a);
                 let (src, dst) = (t.src.offset(a.src), t.dst.offset(a.dst));

@@ -134,7 +134,7 @@ impl<M: Machine> Level for Replay<M> {
         bytes: usize,
         (next, ahead): (*const u8, usize),
     ) {
-        if M::WIDE {
+        if M::WIDE && !(dst.addr() | bytes).is_multiple_of(64) {
             return wide::stream(run, dst, src, bytes);
         }
         // SAFETY: as in `apart`.
@@ -165,10 +165,10 @@ impl<M: Machine> Level for Replay<M> {
         n: usize,
         stride: isize,
         size: usize,
-        (way, run): (Way, &mut Run),
+        (then, _, run): (Option<*const u8>, usize, &mut Run),
     ) {
         match recipe.wide {
-            true => wide::gather(dst, src, n, stride, size, way.stream.then_some(run)),
+            true => wide::gather(dst, src, n, stride, size, then.map(|_| run)),
             // SAFETY: as above.
             false => unsafe { level::gather::<Self, E>(dst, src, n, stride, size) },
         }

@@ -2,6 +2,7 @@
 
 use super::super::cells::Cells;
 use super::super::level::{self, Level, Way};
+use super::super::stage;
 use super::super::tile::Step;
 use super::super::vector::{self, Vector};
 use super::super::{Isa, LevelEntry, tile};
@@ -29,11 +30,11 @@ fn present() -> bool {
 }
 
 /// # Safety
-/// As [`super::super::stage::stream`]; the CPU has what `present` asks for.
+/// As [`stage::stream`]; the CPU has what `present` asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn stream_run(dst: *mut u8, src: *const u8, bytes: usize) {
     // SAFETY: the caller's promise is the callee's.
-    unsafe { super::super::stage::stream::<Avx512>(dst, src, bytes) }
+    unsafe { stage::stream::<Avx512>(dst, src, bytes) }
 }
 
 pub(super) struct Avx512;
@@ -208,7 +209,12 @@ impl Level for Avx512 {
     #[inline(always)]
     unsafe fn stream(run: &mut Run, dst: *mut u8, src: *const u8, bytes: usize, ahead: (*const u8, usize)) {
         // SAFETY: the caller's promise.
-        unsafe { run::copy(run, dst, src, bytes, ahead) }
+        unsafe {
+            if (dst.addr() | bytes).is_multiple_of(64) {
+                return stage::stream_ahead::<Self>(dst, src, bytes, ahead.0, ahead.1);
+            }
+            run::copy(run, dst, src, bytes, ahead);
+        }
     }
 
     #[inline(always)]
@@ -232,7 +238,7 @@ impl Level for Avx512 {
         n: usize,
         stride: isize,
         size: usize,
-        way: (Way, &mut Run),
+        way: (Option<*const u8>, usize, &mut Run),
     ) {
         // SAFETY: the caller's promise.
         unsafe {

@@ -1,12 +1,15 @@
 //! Rows of elements a fixed distance apart, of one element repeated, and of interleaved rows taken apart.
 
-use super::super::level::Way;
 use super::super::tile::Tile;
 use super::pick::{Out, Pick, Store};
 use super::recipe::{Gather, Recipe};
 use super::run::Run;
 use super::slide::{Slide, low};
 use std::arch::x86_64::*;
+
+/// Where a row is read that comes soon, if lines leave past the caches; how far ahead the source is asked for; the
+/// run that the row belongs to.
+type Way<'r> = (Option<*const u8>, usize, &'r mut Run);
 
 /// Gathers `n` elements of at most 64 bytes, `stride` bytes apart. A function of its own for all sizes: it is
 /// called once a row.
@@ -21,15 +24,15 @@ pub(super) unsafe fn gather(
     n: usize,
     stride: isize,
     size: usize,
-    (way, run): (Way, &mut Run),
+    way: Way<'_>,
 ) {
     // SAFETY: the caller's promise; the span of a group is within the windows of each arm.
     unsafe {
         match recipe.windows {
-            1 => gather_within::<1>(recipe, dst, src, n, stride, size, (way, run)),
-            2 => gather_within::<2>(recipe, dst, src, n, stride, size, (way, run)),
-            3 => gather_within::<3>(recipe, dst, src, n, stride, size, (way, run)),
-            _ => gather_within::<4>(recipe, dst, src, n, stride, size, (way, run)),
+            1 => gather_within::<1>(recipe, dst, src, n, stride, size, way),
+            2 => gather_within::<2>(recipe, dst, src, n, stride, size, way),
+            3 => gather_within::<3>(recipe, dst, src, n, stride, size, way),
+            _ => gather_within::<4>(recipe, dst, src, n, stride, size, way),
         }
     }
 }
@@ -46,17 +49,17 @@ unsafe fn gather_within<const N: usize>(
     n: usize,
     stride: isize,
     size: usize,
-    (way, run): (Way, &mut Run),
+    way: Way<'_>,
 ) {
     // SAFETY: the caller's promise; only elements that fill a vector exactly are pushed.
     unsafe {
         if !size.is_power_of_two() {
             gather_odd::<N>(recipe, dst, src, n, stride, size);
-        } else if way.stream {
-            let row = gather_to::<N, _>(recipe, run.seek(dst), src, n, stride, (size, way.ahead));
+        } else if let (Some(next), ahead, run) = way {
+            let row = gather_to::<N, _>(recipe, run.seek(dst), src, n, stride, (size, ahead, Some(next)));
             run.keep(row);
         } else {
-            gather_to::<N, _>(recipe, Store(dst), src, n, stride, (size, way.ahead));
+            gather_to::<N, _>(recipe, Store(dst), src, n, stride, (size, way.1, None));
         }
     }
 }
@@ -153,7 +156,7 @@ unsafe fn gather_to<const N: usize, O: Out>(
     src: *const u8,
     n: usize,
     stride: isize,
-    (size, ahead): (usize, usize),
+    (size, ahead, next): (usize, usize, Option<*const u8>),
 ) -> O {
     let each = 64 / size;
     // SAFETY: group `j` reads elements `j..`, of which `n - j` are left; groups whose window lies inside
@@ -161,15 +164,32 @@ unsafe fn gather_to<const N: usize, O: Out>(
     unsafe {
         // A short row is in cache, or its neighbour was asked for.
         let far = O::STREAMS || n * size >= 2048;
-        let window = Window::<N>::new(recipe, stride, size, if far { ahead } else { 0 });
+        let mut window = Window::<N>::new(recipe, stride, size, if far { ahead } else { 0 });
         let step = each as isize * stride;
         // Divisions would cost more than a short row.
         let whole =
             if n == recipe.n { recipe.whole } else { Gather::whole(N, n, stride.unsigned_abs(), size) };
-        let mut from = src;
-        for _ in 0..whole {
+        let (mut from, mut done) = (src, 0);
+        if let Some(next) = next
+            && window.ahead != 0
+        {
+            // So far ahead of its last groups another row is read: of a long row the next one, from its start on,
+            // of short rows as many further on as are read meanwhile.
+            let span = n * window.gap;
+            let over = span.saturating_sub(ahead);
+            let near = if over > 0 { (over / step.unsigned_abs()).min(whole) } else { 0 };
+            while done < near {
+                out.push(window.whole(from));
+                from = from.wrapping_offset(step);
+                done += 1;
+            }
+            window.ahead =
+                (next.addr() as isize).wrapping_sub(src.addr() as isize) - over as isize * stride.signum();
+        }
+        while done < whole {
             out.push(window.whole(from));
             from = from.wrapping_offset(step);
+            done += 1;
         }
         for _ in whole..n / each {
             out.push(window.masked(from, &recipe.full));
