@@ -114,7 +114,9 @@ impl Job {
         let lines = line > 1 && address.is_multiple_of(dst_size) && axes[inner].dst == 1;
         let grid = lines && axes[..inner].iter().all(|axis| axis.dst.unsigned_abs().is_multiple_of(line));
         let in_place = axes[inner].src == 1;
-        let from = tuning.streaming_from_bytes.of(dst_size);
+        // A last level of one's own takes what rows write for longer than what is written in parts.
+        let part = tuning.stream_rows_from_bytes.value / if dst_size < 4 { 2 } else { 4 };
+        let from = part.max(tuning.l2_bytes.value / 2 * 3);
         let large = match leading(&axes) {
             // Rows that are written whole stay in the last level as long as they fit.
             _ if in_place => {
