@@ -56,7 +56,7 @@ fn crowded(pitch: isize, rows: usize, most: u8) -> bool {
             *set += 1;
             *set > most
         };
-        let (line, over) = (at / LINE, at % LINE > 0);
+        let (line, over) = (at / LINE, !at.is_multiple_of(LINE));
         at = at.wrapping_add(pitch.unsigned_abs());
         full(line) || over && full(line + 1)
     })
