@@ -101,11 +101,11 @@ pub(super) fn ahead(strategy: Strategy, element: usize, way: &Way, tuning: &Tuni
         Strategy::Bordered if way.streaming => tuning.row_ahead_bytes.of(1),
         // The kernels of a level that slides ask for more.
         _ if !way.slides => 0,
-        Strategy::Reverse
-        | Strategy::Gather
-        | Strategy::GatherTiled
-        | Strategy::Deinterleave
-        | Strategy::Interleave => tuning.row_ahead_bytes.of(element),
+        // Rows that go down: the hardware's own prefetchers are of no help from row to row.
+        Strategy::Reverse => tuning.row_ahead_bytes.of(element).saturating_mul(2),
+        Strategy::Gather | Strategy::GatherTiled | Strategy::Deinterleave | Strategy::Interleave => {
+            tuning.row_ahead_bytes.of(element)
+        }
         Strategy::Transpose if !whole || way.slid || way.streaming && !way.staged => {
             tuning.tile_ahead_bytes.of(element)
         }
