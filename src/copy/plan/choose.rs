@@ -557,3 +557,43 @@ fn block(loops: &mut Loops, block: usize, bytes: usize) {
     let rows = loops.iter().position(|l| l.over == Over::Rows).unwrap_or(at);
     loops.insert(rows.min(at), blocks);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::plan::Plan;
+    use crate::copy::tuning::{Knob, Origin, Value};
+    use crate::{CopyOptions, Layout};
+
+    #[test]
+    fn squares_go_abreast_where_their_lines_find_room() {
+        assert_eq!(abreast(4000, 1000, 16), 8);
+        assert_eq!(abreast(5784, 723, 8), 4);
+        assert_eq!(abreast(1024, 256, 16), 2, "four sets for 32 rows");
+        assert_eq!(abreast(2048, 512, 16), 1, "two sets");
+        assert_eq!(abreast(4096, 1024, 16), 1, "one set");
+        assert_eq!(abreast(-4088, 511, 8), 1, "lines that straddle count twice");
+        assert_eq!(abreast(4000, 31, 16), 1, "there are no two squares");
+    }
+
+    #[test]
+    fn rows_that_crowd_each_other_stream_earlier() {
+        let mut tuning = Tuning::for_caches(48 << 10, 1 << 20, 32 << 20);
+        tuning.set(Knob::StreamingFrom, None, Value::new(32 << 20, Origin::Caller)).unwrap();
+        let options = CopyOptions::default().threads(1).tuning(tuning);
+        let streams = |n: usize, size: usize| {
+            let src = Layout::row_major(&[n, n]).unwrap().apply(".T").unwrap();
+            let dst = Layout::row_major(&[n, n]).unwrap();
+            let plan = Plan::new(&src, &dst, size, &options).unwrap();
+            (plan.pieces()[0].streaming, plan.pieces()[0].abreast)
+        };
+        assert_eq!(streams(1024, 4), (true, 1));
+        assert_eq!(streams(1000, 4), (false, 8));
+        assert_eq!(streams(1024, 8), (false, 1), "whole lines of wide elements do not mind");
+        assert_eq!(streams(700, 8), (false, 4));
+        if crate::Isa::active().is_ok_and(|isa| isa.name() == "avx512") {
+            assert_eq!(streams(1023, 8), (true, 1), "slid onto lines");
+            assert_eq!(streams(1023, 4), (true, 1));
+        }
+    }
+}
