@@ -66,6 +66,34 @@ fn small_extent_pairs_of_16_bytes() {
     small_extent_pairs(16);
 }
 
+/// Matrices large enough that squares go abreast, and rows at pitches that crowd the first-level cache.
+#[test]
+fn large_matrices() {
+    let mut bench = Bench::new(8 << 20).unwrap();
+    let places = [(BACK, BACK), (FRONT, FRONT), (Place::Back(3), Place::Front(5)), (FRONT, Place::Back(32))];
+    let shapes: [(&[usize], &[usize]); 12] = [
+        (&[517, 300], &[1, 0]),
+        (&[301, 1000], &[1, 0]),
+        (&[1000, 131], &[1, 0]),
+        (&[1023, 129], &[1, 0]),
+        (&[1025, 130], &[1, 0]),
+        (&[512, 257], &[1, 0]),
+        (&[4095, 65], &[1, 0]),
+        (&[33, 4099], &[1, 0]),
+        (&[5, 160, 170], &[0, 2, 1]),
+        (&[40, 48, 96], &[2, 1, 0]),
+        (&[16, 7, 32, 48], &[3, 1, 2, 0]),
+        (&[64, 9, 256], &[2, 0, 1]),
+    ];
+    for (k, (shape, order)) in shapes.into_iter().enumerate() {
+        for size in [1, 2, 4, 8, 16] {
+            for place in [places[k % 4], places[(k + 1) % 4]] {
+                check(&mut bench, &Case::permuted(shape, order, size, place));
+            }
+        }
+    }
+}
+
 #[test]
 fn all_alignments() {
     let mut bench = Bench::new(1 << 20).unwrap();

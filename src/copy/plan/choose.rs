@@ -579,7 +579,7 @@ mod tests {
     #[test]
     fn rows_that_crowd_each_other_stream_earlier() {
         let mut tuning = Tuning::for_caches(48 << 10, 1 << 20, 32 << 20);
-        tuning.set(Knob::StreamingFrom, None, Value::new(32 << 20, Origin::Caller)).unwrap();
+        tuning.set(Knob::StreamingFrom, None, Value::new(24 << 20, Origin::Caller)).unwrap();
         let options = CopyOptions::default().threads(1).tuning(tuning);
         let streams = |n: usize, size: usize| {
             let src = Layout::row_major(&[n, n]).unwrap().apply(".T").unwrap();
