@@ -187,7 +187,7 @@ impl<const E: usize> Part for Rows<E> {
                     if !t.staged && down(t) && !recipe.gathers() {
                         return level::gather_down::<L, E>(t, size);
                     }
-                    if !t.staged && !t.stream && matches!(E, 8 | 16) && !recipe.gathers() {
+                    if !t.staged && !t.stream && far::<E>(t.b_src) && !recipe.gathers() {
                         return level::gather_across::<L, E>(t);
                     }
                     rows::<L, _>(t, size, Gather::<L, E>(t.b_src, size, t.ahead, recipe));
@@ -261,16 +261,28 @@ fn down(t: &Tile<'_>) -> bool {
         _ => 16,
     };
     let close = first.src.abs_diff(second.src) < t.b_src.unsigned_abs();
-    t.nb < short || close && !(matches!(t.element, 8 | 16) && stays(t))
+    t.nb < short || close && !stays(t)
 }
 
-/// Whether the source lines of a row are still in the first-level cache when the row after it comes: no more than
-/// eight fall into one of its sets.
+/// Whether a gather tile of wide elements is read row by row all the same: the source lines of a row are still in the
+/// first-level cache when the row after it comes. No more than eight fall into one of its sets, and of elements that
+/// do not fill a lane no more than a few pages are read in turn.
 #[inline(always)]
 fn stays(t: &Tile<'_>) -> bool {
     let pitch = t.b_src.unsigned_abs();
     let sets = if pitch < 64 { 64 } else { 64 >> (pitch / 64).trailing_zeros().min(6) };
-    t.nb <= 8 * sets
+    let pages = t.element == 16 || t.element == 8 && (pitch <= 512 || t.nb <= 32);
+    pages && t.nb <= 8 * sets
+}
+
+/// Whether elements lie so far apart that each is better put into its place than read ahead of.
+#[inline(always)]
+fn far<const E: usize>(stride: isize) -> bool {
+    match E {
+        8 => stride.unsigned_abs() >= 32,
+        16 => !(0..64).contains(&stride),
+        _ => false,
+    }
 }
 
 /// For rows that may bypass the caches: where the row after this one (roughly) is read.

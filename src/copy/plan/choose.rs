@@ -203,7 +203,8 @@ pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
         return draft.gather_tiled(Strategy::Deinterleave, lead);
     }
     let streams = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(draft.element));
-    if draft.element == LANE && !streams {
+    // Source lines that crowd each other out are read once, as a square.
+    if draft.element == LANE && !streams && !(lead_axis.extent >= 4 && crowded(inner.src, inner.extent)) {
         return draft.gather_tiled(Strategy::GatherTiled, lead);
     }
     draft.transpose(lead, context, total)

@@ -39,7 +39,8 @@ impl Draft<'_> {
                 rows.cut(lines, 1);
                 return self.finish_gather(strategy, rows, columns);
             }
-            if matches!(self.element, 8 | LANE) && !self.streaming {
+            let near = inner.src.unsigned_abs() <= 512 || inner.extent <= 32;
+            if (self.element == LANE || self.element == 8 && near) && !self.streaming {
                 return self.gather_across(strategy, rows, columns);
             }
             columns.cut((1024 / self.element).max(16), LINE);
@@ -124,8 +125,9 @@ mod tests {
 
     #[test]
     fn source_lines_of_one_set_are_few_in_a_tile() {
-        let crowded = plan(&[100, 256], ".T", 16, false);
-        assert_eq!(tiles(&crowded), ("gather_tiled", 256, 8, 13));
+        let crowded = plan(&[100, 256], ".T[:3]", 16, false);
+        assert_eq!(tiles(&crowded), ("gather_tiled", 3, 8, 13));
+        assert_eq!(plan(&[100, 256], ".T", 16, false).strategy(), "transpose");
         let apart = plan(&[100, 255], ".T", 16, false);
         assert_eq!(tiles(&apart), ("gather_tiled", 37, 100, 7));
     }
