@@ -204,7 +204,10 @@ pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
     }
     let streams = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(draft.element));
     // Source lines that crowd each other out are read once, as a square.
-    if draft.element == LANE && !streams && !(lead_axis.extent >= 4 && crowded(inner.src, inner.extent)) {
+    if draft.element == LANE
+        && !streams
+        && !(lead_axis.extent >= 4 && crowded(inner.src, inner.extent.min(64), WAYS))
+    {
         return draft.gather_tiled(Strategy::GatherTiled, lead);
     }
     draft.transpose(lead, context, total)
