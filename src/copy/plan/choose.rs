@@ -203,11 +203,7 @@ pub(super) fn piece(fused: &mut Fused, context: &Context<'_>) -> Piece {
         return draft.gather_tiled(Strategy::Deinterleave, lead);
     }
     let streams = context.streaming.unwrap_or(total >= context.tuning.streaming_from_bytes.of(draft.element));
-    // Source lines that crowd each other out are read once, as a square.
-    if draft.element == LANE
-        && !streams
-        && !(lead_axis.extent >= 4 && crowded(inner.src, inner.extent.min(64), WAYS))
-    {
+    if draft.element == LANE && !streams && draft.across(lead_axis, inner) {
         return draft.gather_tiled(Strategy::GatherTiled, lead);
     }
     draft.transpose(lead, context, total)
@@ -218,6 +214,17 @@ impl Draft<'_> {
     fn leading_source_axis(&self) -> Option<usize> {
         let moving = self.axes.iter().enumerate().rev().filter(|(_, a)| a.src != 0);
         moving.min_by_key(|(_, a)| a.src.unsigned_abs()).map(|(at, _)| at)
+    }
+
+    /// Whether elements as wide as a lane are better taken row after row than in squares: not where source lines crowd
+    /// each other out, nor where rows are shorter than a line, unless neighbouring axes make no square of them either.
+    fn across(&self, lead: Axis, inner: Axis) -> bool {
+        let grows = |axis: Axis, step: fn(&Axis) -> isize| {
+            self.axes.iter().any(|a| step(a).unsigned_abs() == step(&axis).unsigned_abs() * axis.extent)
+        };
+        let squares = lead.extent >= LINE / LANE || grows(lead, |a| a.src);
+        let short = inner.extent < LINE / LANE && grows(inner, |a| a.dst);
+        !short && !(squares && crowded(inner.src, inner.extent.min(64), WAYS))
     }
 
     /// Takes a cell out of the innermost axes, and the axis of the columns that touch it: where a few
@@ -327,7 +334,8 @@ impl Draft<'_> {
         let in_cache =
             context.streaming != Some(true) && total < context.tuning.streaming_from_bytes.of(size);
         let tiny = |rows: usize, columns: usize| {
-            let thin = rows * size < 16 || columns < super::square_edge(size) / 2;
+            let half = super::square_edge(size) / 2;
+            let thin = rows * size < 16 || columns < half || columns == half && rows < half;
             rows * columns < TINY && thin || size == 8 && rows < 8 && in_cache
         };
         let extents = (self.axes[lead].extent, self.axes.last().map_or(1, |inner| inner.extent));

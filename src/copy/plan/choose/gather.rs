@@ -40,7 +40,8 @@ impl Draft<'_> {
                 return self.finish_gather(strategy, rows, columns);
             }
             let near = inner.src.unsigned_abs() <= 512 || inner.extent <= 32;
-            if (self.element == LANE || self.element == 8 && near) && !self.streaming {
+            let wide = self.element == LANE || self.element == 8 && near;
+            if wide && !self.streaming && !crowded(inner.src, inner.extent.min(64), WAYS) {
                 return self.gather_across(strategy, rows, columns);
             }
             columns.cut((1024 / self.element).max(16), LINE);
@@ -61,12 +62,8 @@ impl Draft<'_> {
     /// tile. The source lines that a row touches must still be at hand when the row beside it comes.
     fn gather_across(&mut self, strategy: Strategy, mut rows: Group, mut columns: Group) -> Piece {
         let inner = columns.axes()[0];
-        if crowded(inner.src, inner.extent.min(64), WAYS) {
-            columns.cut(8, 1);
-        } else {
-            columns
-                .cut(ACROSS_BYTES / inner.src.unsigned_abs().clamp(self.element, LINE), LINE / self.element);
-        }
+        let apart = inner.src.unsigned_abs().clamp(self.element, LINE);
+        columns.cut(ACROSS_BYTES / apart, LINE / self.element);
         let want = (ACROSS_BYTES * 4 / (columns.full() * self.element)).clamp(8, MAX_STEPS);
         while rows.extent() < want && columns.full() == columns.extent() {
             let Some(axis) = self.axes.pop() else { break };
@@ -126,8 +123,10 @@ mod tests {
     #[test]
     fn source_lines_of_one_set_are_few_in_a_tile() {
         let crowded = plan(&[100, 256], ".T[:3]", 16, false);
-        assert_eq!(tiles(&crowded), ("gather_tiled", 3, 8, 13));
+        assert_eq!(tiles(&crowded), ("gather_tiled", 3, 64, 2));
         assert_eq!(plan(&[100, 256], ".T", 16, false).strategy(), "transpose");
+        let short = plan(&[32, 16, 4, 64], ".permute(3, 0, 1, 2)[20:57, :, ::-3, ::2]", 16, false);
+        assert_eq!(short.strategy(), "transpose");
         let apart = plan(&[100, 255], ".T", 16, false);
         assert_eq!(tiles(&apart), ("gather_tiled", 37, 100, 7));
     }
