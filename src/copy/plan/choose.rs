@@ -224,7 +224,8 @@ impl Draft<'_> {
         };
         let squares = lead.extent >= LINE / LANE || grows(lead, |a| a.src);
         let short = inner.extent < LINE / LANE && grows(inner, |a| a.dst);
-        !short && !(squares && crowded(inner.src, inner.extent.min(64), WAYS))
+        let crowds = squares && crowded(inner.src, inner.extent.min(64), WAYS);
+        !short && !crowds
     }
 
     /// Takes a cell out of the innermost axes, and the axis of the columns that touch it: where a few
