@@ -223,7 +223,9 @@ impl Draft<'_> {
             self.axes.iter().any(|a| step(a).unsigned_abs() == step(&axis).unsigned_abs() * axis.extent)
         };
         let squares = lead.extent >= LINE / LANE || grows(lead, |a| a.src);
-        let short = inner.extent < LINE / LANE && grows(inner, |a| a.dst);
+        // Parts of destination lines that are left half written, too.
+        let least = LINE / LANE * if crowded(lead.dst, lead.extent.min(64), WAYS) { 2 } else { 1 };
+        let short = inner.extent < least && grows(inner, |a| a.dst);
         let crowds = squares && crowded(inner.src, inner.extent.min(64), WAYS);
         !short && !crowds
     }
