@@ -279,7 +279,7 @@ fn stays(t: &Tile<'_>) -> bool {
 #[inline(always)]
 fn far<const E: usize>(stride: isize) -> bool {
     match E {
-        8 => stride.unsigned_abs() >= 32,
+        8 => stride.unsigned_abs() > 32,
         16 => !(0..64).contains(&stride),
         _ => false,
     }
