@@ -149,7 +149,7 @@ unsafe fn evenly<V: Vector, const E: usize>(
 }
 
 /// A whole square whose columns and rows are evenly spaced. The addresses come from registers: a store that waits for
-/// its line holds up later loads from addresses that look like its own in their lowest 12 bits, and a table, or
+/// its line seems to hold up later loads from addresses that look like its own in their lowest 12 bits, and a table, or
 /// what the compiler keeps on the stack, is soon hit by one of so many stores.
 ///
 /// # Safety
