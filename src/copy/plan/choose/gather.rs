@@ -1,7 +1,8 @@
 //! Rows whose elements lie apart, and a neighbouring axis that reads the same source lines: how many of each make a
 //! tile.
 
-use super::{Draft, FEW, LANE, LINE, TINY, WAYS, crowded};
+use super::crowd::{WAYS, crowded};
+use super::{Draft, FEW, LANE, LINE, TINY};
 use crate::copy::kernels::MAX_STEPS;
 use crate::copy::plan::{Group, Piece, Strategy};
 
